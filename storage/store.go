@@ -70,6 +70,8 @@ type Frontier interface {
 	// Reclaim puts back at most limit claims of a dead owner and frees its seats; more says to call again.
 	// Attempts of a reclaimed row grow by one: its request may have been made.
 	Reclaim(ctx context.Context, owner Owner, limit int) (n int, more bool, err error)
+	// Owners returns the owners that hold claims or seats now, so that those of dead sessions can be reclaimed.
+	Owners(ctx context.Context) ([]Owner, error)
 	// Ready returns, for each run, its hosts that have claimable URLs now (at most limit a run), and when the next delayed URL
 	// becomes due. A run with neither and without claims is Empty.
 	Ready(ctx context.Context, runs []RunID, limit int) ([]RunReady, error)
@@ -203,9 +205,9 @@ type Seat struct {
 // Seats says which worker serves which run.
 type Seats interface {
 	// Pick shows choose the runs in an active state (and those queued that may start), and takes a seat on the one it returns the
-	// index of, in one transaction; -1 takes none. Where Allowed seats are taken already the run is not shown. maxSeats bounds
+	// index of, in one transaction; -1 takes none. The one picked is stamped Served. Where Allowed seats are taken already the run is not shown. maxSeats bounds
 	// Allowed, 0 does not. ok is false when none was taken. A queued run that is picked becomes RunPreparing. choose may be
-	// called again when the transaction is retried: it MUST be pure.
+	// called again when the transaction is retried: it MUST be pure. A run that is preparing or finishing has one seat.
 	Pick(ctx context.Context, owner Owner, maxSeats int, choose func([]Candidate) int) (seat Seat, run Run, ok bool, err error)
 	// Leave gives a seat back; a seat that is no longer the owner's is left alone.
 	Leave(ctx context.Context, owner Owner, seat Seat) error
