@@ -1,0 +1,66 @@
+# deepcrawl. `make` lists what there is.
+
+GO       ?= go
+BIN      := bin
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS  := -X main.version=$(VERSION)
+FUZZTIME ?= 10s
+# Packages whose concurrency is their point; `make race` runs these, `make race RACE=./...` everything.
+RACE     ?= ./crawl ./crawl/frontier/... ./coord/... ./storage/... ./cmd/...
+# The pinned linter is built from its module once (about two minutes) and kept in bin/tools.
+LINT_VERSION := v2.15.0
+LINT     := $(BIN)/tools/golangci-lint-$(LINT_VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race lint verify verify-large fuzz bench soak sim docs tidy-check vet clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/deepcrawl
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/deepcrawl ./cmd/deepcrawl
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run the concurrent packages' tests under the race detector (RACE=./... for all)
+	$(GO) test -race $(RACE)
+
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: $(LINT) ## run golangci-lint (rules and their reasons: .golangci.yml)
+	$(LINT) run ./...
+
+$(LINT):
+	@mkdir -p $(BIN)/tools
+	GOBIN='$(CURDIR)/$(BIN)/tools' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv $(BIN)/tools/golangci-lint $@
+
+tidy-check: ## say whether go.mod and go.sum are tidy
+	$(GO) mod tidy -diff
+
+docs: ## write the generated pages again (docs/configuration.md)
+	$(GO) test ./internal/config -run 'TestDocs' -update
+
+# The generated pages are compared by tests (`make docs` writes them), so `race` and `test` are the docs check too.
+verify: build vet lint race tidy-check ## what a change must pass: build, vet, lint, race, tidy, generated docs
+	$(GO) test ./internal/config -run 'TestDocs'
+
+verify-large: verify ## verify, then the tests that take minutes (DEEPCRAWL_TEST_LARGE=1)
+	DEEPCRAWL_TEST_LARGE=1 $(GO) test -timeout 60m ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' bash .ci/fuzz
+
+bench: ## the side-by-side benchmarks of bench/ (its own module)
+	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+sim: ## the coordination simulator and the pure core's exhaustive tests
+	$(GO) test -count=1 -v -run 'Sim|Exhaustive' ./coord/...
+
+soak: ## the long multi-process test with injected faults and its independent judge
+	DEEPCRAWL_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 120m ./soak/...
+
+clean: ## remove what was built
+	rm -rf $(BIN)
