@@ -205,10 +205,15 @@ type Seat struct {
 // Seats says which worker serves which run.
 type Seats interface {
 	// Pick shows choose the runs in an active state (and those queued that may start), and takes a seat on the one it returns the
-	// index of, in one transaction; -1 takes none. The one picked is stamped Served. Where Allowed seats are taken already the run is not shown. maxSeats bounds
-	// Allowed, 0 does not. ok is false when none was taken. A queued run that is picked becomes RunPreparing. choose may be
-	// called again when the transaction is retried: it MUST be pure. A run that is preparing or finishing has one seat.
-	Pick(ctx context.Context, owner Owner, maxSeats int, choose func([]Candidate) int) (seat Seat, run Run, ok bool, err error)
+	// index of, in one transaction; -1 takes none. The one picked is stamped Served. Where Allowed seats are taken already the run
+	// is not shown. maxSeats bounds Allowed, 0 does not. A run that is preparing or finishing has one seat. A queued run that is
+	// picked becomes RunPreparing.
+	//
+	// held, when not nil, is the seat the worker serves now: its run is shown with that seat not counted, and choosing it again
+	// returns the same seat. Choosing another run leaves the held seat alone (requests may still be under way on it).
+	//
+	// ok is false when none was taken. choose may be called again when the transaction is retried: it MUST be pure.
+	Pick(ctx context.Context, owner Owner, maxSeats int, held *Seat, choose func([]Candidate) int) (seat Seat, run Run, ok bool, err error)
 	// Leave gives a seat back; a seat that is no longer the owner's is left alone.
 	Leave(ctx context.Context, owner Owner, seat Seat) error
 }
