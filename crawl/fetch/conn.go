@@ -1,0 +1,66 @@
+package fetch
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// rawConn is the TCP connection with counters beside it, under TLS where there
+// is TLS. A counter of attempted writes is what tells "no byte was written"
+// from "the site may have seen it".
+type rawConn struct {
+	net.Conn
+	tried atomic.Int64 // bytes handed to Write, counted before they are written
+	got   atomic.Int64 // bytes read
+	wrote atomic.Pointer[chan struct{}]
+}
+
+func (c *rawConn) Write(p []byte) (int, error) {
+	c.tried.Add(int64(len(p)))
+	n, err := c.Conn.Write(p)
+	if w := c.wrote.Load(); w != nil {
+		select {
+		case *w <- struct{}{}:
+		default:
+		}
+	}
+	return n, err
+}
+
+func (c *rawConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.got.Add(int64(n))
+	return n, err
+}
+
+// awaitWrite waits until something is written after the counter stood at
+// since, or d has passed; it reports which.
+func (c *rawConn) awaitWrite(since int64, d time.Duration) bool {
+	if c.tried.Load() > since {
+		return true
+	}
+	ch := make(chan struct{}, 1)
+	c.wrote.Store(&ch)
+	if c.tried.Load() > since {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-timer.C:
+		return c.tried.Load() > since
+	}
+}
+
+func (c *rawConn) remote() netip.AddrPort {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		ap := a.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	ap, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	return ap
+}

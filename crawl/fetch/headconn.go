@@ -1,0 +1,190 @@
+package fetch
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+)
+
+var errSpent = errors.New("connection closed by its site")
+
+// headConn stands between net/http's HTTP/1 reader and the connection. It
+// mends response heads (mendHead), because net/http loses a whole response
+// over one odd line; and it hides bytes that no request asked for, which
+// net/http would print to the process's standard logger.
+//
+// A head that arrives in one read, as nearly all do, is scanned and mended in
+// the reader's own buffer; nothing is copied or allocated.
+type headConn struct {
+	net.Conn // TLS or raw
+	raw      *rawConn
+	max      int
+
+	asked atomic.Bool // a request was written since the last response head
+	idle  atomic.Bool // no exchange is on the connection
+	spent atomic.Bool // the site has closed it, or has sent what was not asked for
+
+	// Owned by the goroutine that reads.
+	inBody  bool
+	left    int64  // of the body; -1 when its end is not known by length
+	buf     []byte // of a head that needs several reads
+	scanned int    // of buf
+	out     []byte // ready to be handed out
+}
+
+func newHeadConn(c net.Conn, raw *rawConn, maxHeader int64) *headConn {
+	return &headConn{Conn: c, raw: raw, max: int(maxHeader)}
+}
+
+// Write refuses a connection known to be spent: then nothing is written, and
+// the exchange may take another.
+func (c *headConn) Write(p []byte) (int, error) {
+	if c.spent.Load() {
+		return 0, errSpent
+	}
+	c.idle.Store(false)
+	c.asked.Store(true)
+	return c.Conn.Write(p)
+}
+
+// Close closes the socket at once. A TLS close_notify could wait seconds for
+// a peer that does not read, and nothing is owed to it.
+func (c *headConn) Close() error { return c.raw.Close() }
+
+func (c *headConn) Read(p []byte) (int, error) {
+	for {
+		if len(c.out) > 0 {
+			n := copy(p, c.out)
+			c.out = c.out[n:]
+			if len(c.out) == 0 && cap(c.buf) > 64<<10 {
+				c.buf = nil
+			}
+			return n, nil
+		}
+		if c.spent.Load() || len(p) == 0 {
+			return 0, io.EOF
+		}
+		n, err := c.Conn.Read(p)
+		if err != nil && (c.inBody || n == 0) {
+			c.spent.Store(true)
+		}
+		if n == 0 {
+			return c.endOfHead(p, err)
+		}
+		if c.inBody && c.asked.Load() {
+			c.inBody = false // net/http writes a request only after the last body's end
+		}
+		if c.inBody {
+			if c.idle.Load() {
+				c.spent.Store(true)
+				return 0, io.EOF
+			}
+			n = c.take(n)
+			if n == 0 {
+				return 0, io.EOF
+			}
+			return n, err
+		}
+		c.asked.Store(false)
+		if n = c.head(p, n); n > 0 {
+			return n, err
+		}
+		if err != nil {
+			c.spent.Store(true)
+			return c.endOfHead(p, err)
+		}
+	}
+}
+
+// take counts n bytes of body and returns how many of them belong to it.
+func (c *headConn) take(n int) int {
+	if c.left < 0 {
+		return n
+	}
+	if int64(n) > c.left {
+		n = int(c.left)
+		c.spent.Store(true)
+	}
+	c.left -= int64(n)
+	return n
+}
+
+// head handles n bytes just read into p while a head is due. It returns how
+// many bytes p holds for net/http, 0 when more must be read or c.out is set.
+func (c *headConn) head(p []byte, n int) int {
+	if len(c.buf) == 0 {
+		end := headEnd(p[:n], 0)
+		if end > 0 {
+			h, m := mendHead(p[:end])
+			if !h.interim() {
+				rest := c.body(h, n-end)
+				if m != end {
+					copy(p[m:], p[end:end+rest])
+				}
+				return m + rest
+			}
+		} else if !maybeHTTP(p[:n]) {
+			c.inBody, c.left = true, -1
+			return n // net/http says what is wrong with it
+		}
+	}
+	c.buf = append(c.buf, p[:n]...)
+	c.assemble()
+	return 0
+}
+
+// assemble moves whole heads from buf to out.
+func (c *headConn) assemble() {
+	at := 0 // everything before is mended
+	for {
+		end := headEnd(c.buf[at:], c.scanned)
+		if end == 0 {
+			c.scanned = max(0, len(c.buf)-at-3)
+			break
+		}
+		h, m := mendHead(c.buf[at : at+end])
+		c.scanned = 0
+		rest := len(c.buf) - at - end
+		if !h.interim() {
+			rest = c.body(h, rest)
+		}
+		copy(c.buf[at+m:], c.buf[at+end:at+end+rest])
+		c.buf = c.buf[:at+m+rest]
+		at += m
+		if !h.interim() {
+			c.out, c.buf = c.buf, c.buf[:0]
+			return
+		}
+	}
+	switch {
+	case len(c.buf) > c.max || !maybeHTTP(c.buf[at:]):
+		c.inBody, c.left, c.scanned = true, -1, 0
+		c.out, c.buf = c.buf, c.buf[:0]
+	case at > 0:
+		// Interim responses are through; keep the rest for the next read.
+		c.out = append([]byte(nil), c.buf[:at]...)
+		c.buf = append(c.buf[:0], c.buf[at:]...)
+	}
+}
+
+// body starts the body after head h, of which n bytes are there already.
+func (c *headConn) body(h head, n int) int {
+	c.inBody, c.left = true, h.length()
+	return c.take(n)
+}
+
+// endOfHead ends the stream: what there is of a head is handed out first.
+func (c *headConn) endOfHead(p []byte, err error) (int, error) {
+	if len(c.buf) > 0 {
+		c.out, c.buf, c.scanned = c.buf, c.buf[:0], 0
+		c.inBody, c.left = true, -1
+		n := copy(p, c.out)
+		c.out = c.out[n:]
+		return n, nil
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	return 0, err
+}

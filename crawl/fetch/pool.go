@@ -1,0 +1,368 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// conn is a connection in the pool or lent to an exchange.
+type conn struct {
+	key     string
+	cc      *http.ClientConn
+	raw     *rawConn
+	head    *headConn // nil for HTTP/2
+	keep    time.Duration
+	idleAt  time.Time
+	lent    int  // HTTP/2: exchanges on it; under pool.mu
+	retired bool // HTTP/2: lent to no more exchanges
+}
+
+func (c *conn) http2() bool { return c.head == nil }
+
+// hostConns is what the pool knows of one scheme, host and port.
+type hostConns struct {
+	idle    []*conn       // HTTP/1, least recently used first
+	h2      []*conn       // HTTP/2, shared
+	dialing chan struct{} // closed when the first dial to an unknown https host has ended
+	known   bool          // the protocol is known, or the first dial failed
+	users   int           // calls of get under way
+}
+
+// pool keeps connections. Unlike http.Transport's it lends a connection to one
+// exchange and never moves a request to another.
+type pool struct {
+	transport *http.Transport
+	cfg       *Config
+
+	mu     sync.Mutex
+	hosts  map[string]*hostConns
+	idle   int // in all
+	sweep  *time.Timer
+	closed bool
+}
+
+func newPool(t *http.Transport, cfg *Config) *pool {
+	return &pool{transport: t, cfg: cfg, hosts: make(map[string]*hostConns)}
+}
+
+// get lends a connection with one exchange reserved on it; fresh forbids a
+// kept one.
+func (p *pool) get(ctx context.Context, t *target, fresh bool) (c *conn, reused bool, err error) {
+	key := t.scheme() + "|" + t.addr()
+	p.mu.Lock()
+	h := p.hosts[key]
+	if h == nil {
+		h = &hostConns{}
+		p.hosts[key] = h
+	}
+	h.users++
+	lead := false
+	for {
+		if p.closed {
+			p.leaveLocked(key, h)
+			p.mu.Unlock()
+			return nil, false, ErrClosed
+		}
+		if !fresh {
+			if c := p.takeLocked(h); c != nil {
+				p.leaveLocked(key, h)
+				p.mu.Unlock()
+				return c, true, nil
+			}
+		}
+		if !t.https || h.known {
+			break
+		}
+		// Whether the host speaks HTTP/2 is not known: let one dial find out,
+		// or every worker would open a connection for itself.
+		if h.dialing == nil {
+			h.dialing, lead = make(chan struct{}), true
+			break
+		}
+		wait := h.dialing
+		p.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			p.mu.Lock()
+			p.leaveLocked(key, h)
+			p.mu.Unlock()
+			return nil, false, context.Cause(ctx)
+		}
+		p.mu.Lock()
+	}
+	p.mu.Unlock()
+
+	c, err = p.dial(ctx, t, key)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if lead {
+		close(h.dialing)
+		h.dialing, h.known = nil, true
+	}
+	if err == nil && p.closed {
+		c.cc.Close()
+		c, err = nil, ErrClosed
+	}
+	if err == nil && c.http2() {
+		h.h2 = append(h.h2, c)
+		c.lent++
+		p.armLocked()
+	}
+	p.leaveLocked(key, h)
+	return c, false, err
+}
+
+// dial opens a connection with one exchange reserved.
+func (p *pool) dial(ctx context.Context, t *target, key string) (*conn, error) {
+	var d dialed
+	cc, err := p.transport.NewClientConn(context.WithValue(ctx, dialedKey{}, &d), t.scheme(), t.addr())
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{key: key, cc: cc, raw: d.raw, head: d.head, keep: p.cfg.IdleConnTimeout}
+	if err := cc.Reserve(); err != nil {
+		cc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// takeLocked reserves a kept connection, or returns nil.
+func (p *pool) takeLocked(h *hostConns) *conn {
+	for i := 0; i < len(h.h2); i++ {
+		c := h.h2[i]
+		if c.cc.Reserve() == nil {
+			c.lent++
+			return c
+		}
+		if c.cc.Err() != nil {
+			h.h2 = append(h.h2[:i], h.h2[i+1:]...)
+			i--
+		}
+	}
+	now := time.Now()
+	for n := len(h.idle); n > 0; n = len(h.idle) {
+		c := h.idle[n-1]
+		h.idle[n-1] = nil
+		h.idle = h.idle[:n-1]
+		p.idle--
+		if now.Sub(c.idleAt) < c.keep && c.cc.Reserve() == nil {
+			return c
+		}
+		c.cc.Close()
+	}
+	return nil
+}
+
+// put takes a connection back after an exchange that left it usable as far as
+// the exchange can tell.
+func (p *pool) put(c *conn) {
+	if c.http2() {
+		p.discard(c, false)
+		return
+	}
+	c.head.idle.Store(true)
+	if c.cc.Available() == 0 || c.keep <= 0 {
+		c.cc.Close()
+		return
+	}
+	c.idleAt = time.Now()
+	p.mu.Lock()
+	h := p.hosts[c.key]
+	if h == nil {
+		h = &hostConns{known: true}
+		p.hosts[c.key] = h
+	}
+	switch {
+	case p.closed, len(h.idle) >= p.cfg.IdlePerHost, p.idle >= p.cfg.MaxIdle && !p.evictLocked():
+		p.cleanLocked(c.key, h)
+		p.mu.Unlock()
+		c.cc.Close()
+		return
+	}
+	h.idle = append(h.idle, c)
+	p.idle++
+	p.armLocked()
+	p.mu.Unlock()
+}
+
+// release takes back a connection on which nothing was written.
+func (p *pool) release(c *conn) {
+	c.cc.Release()
+	p.put(c)
+}
+
+// retire keeps an HTTP/2 connection from further exchanges, such as one whose
+// site has fallen silent; those on it go on.
+func (p *pool) retire(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.retired = true
+	p.removeH2Locked(c)
+}
+
+// discard ends an exchange on a connection. An HTTP/1 connection is closed. An
+// HTTP/2 one is shared: it goes on unless it is broken, or retired and this
+// was its last exchange.
+func (p *pool) discard(c *conn, broken bool) {
+	if !c.http2() {
+		c.cc.Close()
+		return
+	}
+	p.mu.Lock()
+	c.lent--
+	c.idleAt = time.Now()
+	if broken {
+		p.removeH2Locked(c)
+	}
+	done := broken || c.retired && c.lent == 0
+	p.mu.Unlock()
+	if done {
+		c.cc.Close()
+	}
+}
+
+func (p *pool) removeH2Locked(c *conn) {
+	h := p.hosts[c.key]
+	if h == nil {
+		return
+	}
+	for i, o := range h.h2 {
+		if o == c {
+			h.h2 = append(h.h2[:i], h.h2[i+1:]...)
+			break
+		}
+	}
+	p.cleanLocked(c.key, h)
+}
+
+func (p *pool) leaveLocked(key string, h *hostConns) {
+	h.users--
+	p.cleanLocked(key, h)
+}
+
+// cleanLocked forgets a host without connections.
+func (p *pool) cleanLocked(key string, h *hostConns) {
+	if h.users == 0 && len(h.idle) == 0 && len(h.h2) == 0 && p.hosts[key] == h {
+		delete(p.hosts, key)
+	}
+}
+
+// evictLocked closes the longest kept connection of some host.
+func (p *pool) evictLocked() bool {
+	for key, h := range p.hosts {
+		if len(h.idle) == 0 {
+			continue
+		}
+		c := h.idle[0]
+		h.idle = append(h.idle[:0], h.idle[1:]...)
+		p.idle--
+		c.cc.Close()
+		p.cleanLocked(key, h)
+		return true
+	}
+	return false
+}
+
+// sweepIdle closes what has been kept too long or was closed by its site.
+func (p *pool) sweepIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for key, h := range p.hosts {
+		idle := h.idle[:0]
+		for _, c := range h.idle {
+			if now.Sub(c.idleAt) < c.keep && c.cc.Err() == nil {
+				idle = append(idle, c)
+				continue
+			}
+			p.idle--
+			c.cc.Close()
+		}
+		clear(h.idle[len(idle):])
+		h.idle = idle
+		h2 := h.h2[:0]
+		for _, c := range h.h2 {
+			if c.cc.Err() == nil && (c.lent > 0 || now.Sub(c.idleAt) < c.keep) {
+				h2 = append(h2, c)
+				continue
+			}
+			c.cc.Close()
+		}
+		clear(h.h2[len(h2):])
+		h.h2 = h2
+		p.cleanLocked(key, h)
+	}
+	p.sweep = nil
+	if len(p.hosts) > 0 {
+		p.armLocked()
+	}
+}
+
+// armLocked sees to it that the pool is swept.
+func (p *pool) armLocked() {
+	if p.sweep == nil && !p.closed {
+		p.sweep = time.AfterFunc(p.cfg.IdleConnTimeout/2+time.Millisecond, p.sweepIdle)
+	}
+}
+
+func (p *pool) closeIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeIdleLocked()
+}
+
+func (p *pool) closeIdleLocked() {
+	for key, h := range p.hosts {
+		for _, c := range h.idle {
+			c.cc.Close()
+			p.idle--
+		}
+		h.idle = nil
+		h2 := h.h2[:0]
+		for _, c := range h.h2 {
+			if c.lent > 0 {
+				h2 = append(h2, c)
+				continue
+			}
+			c.cc.Close()
+		}
+		clear(h.h2[len(h2):])
+		h.h2 = h2
+		p.cleanLocked(key, h)
+	}
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.closeIdleLocked()
+	if p.sweep != nil {
+		p.sweep.Stop()
+	}
+}
+
+// keepAlive reads "Keep-Alive: timeout=N" (RFC 2068 section 19.7.1.1, still
+// sent by Apache and Node). A connection used just when its site drops it is
+// a request lost, so it is given up a second early.
+func keepAlive(value string, limit time.Duration) time.Duration {
+	for part := range strings.SplitSeq(value, ",") {
+		name, v, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || !strings.EqualFold(name, "timeout") {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.Trim(v, ` "`), 10, 31)
+		if err != nil {
+			continue
+		}
+		return min(limit, time.Duration(n)*time.Second-time.Second)
+	}
+	return limit
+}
