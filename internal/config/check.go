@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"deepcrawl/coord"
 )
@@ -48,6 +49,9 @@ func number(least, most int) func(string) error {
 func checkDB(v string) error {
 	scheme, rest, ok := strings.Cut(v, ":")
 	if !ok {
+		if strings.ContainsFunc(v, unicode.IsControl) {
+			return errors.New("no scheme")
+		}
 		return errors.New("no scheme; did you mean sqlite:" + v + "?")
 	}
 	switch scheme {
