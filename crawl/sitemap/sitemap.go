@@ -1,8 +1,10 @@
 package sitemap
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -38,6 +40,8 @@ func (k Kind) String() string {
 
 // Entry is one URL of a sitemap. It shares no memory with the decoder.
 type Entry struct {
+	// Kind is the file's: under Index, Loc is another sitemap and not a page.
+	Kind Kind
 	// Loc is the URL as written, white space around it removed and references
 	// resolved. It is neither parsed nor resolved against the sitemap's address.
 	// Bytes that are not UTF-8 are percent-encoded.
@@ -116,5 +120,130 @@ var (
 // what r returned; entries before the trouble, and where possible after it, have
 // then been delivered. Decode does not close r.
 func Decode(ctx context.Context, r io.Reader, l Limits, yield func(Entry) error) (Info, error) {
-	return Info{}, nil
+	l = l.withDefaults()
+	in, err := open(ctx, r, l)
+	d := &decoder{limits: l, yield: yield}
+	if err == nil {
+		d.s = newScanner(in)
+		err = d.run()
+		if err == nil && d.s.err != nil && d.s.err != io.EOF && !d.full {
+			err = d.s.err
+		}
+	}
+	d.info.Bytes = in.outer.n
+	for _, w := range in.warn {
+		d.warn(0, w)
+	}
+	switch {
+	case err == nil:
+		if d.damage != nil {
+			return d.info, d.damage
+		}
+		return d.info, nil
+	case errors.Is(err, errLimit):
+		d.info.Truncated = true
+		d.warn(0, fmt.Sprintf("cut at %d bytes", l.MaxBytes))
+		if d.info.Kind == Unknown {
+			return d.info, fmt.Errorf("%w: nothing like one in the first %d bytes", ErrNotSitemap, l.MaxBytes)
+		}
+		return d.info, nil
+	case d.stopped != nil || errors.Is(err, ErrBomb) || errors.Is(err, ErrNotSitemap):
+		return d.info, err
+	case in.base.err != nil:
+		return d.info, fmt.Errorf("read sitemap: %w", in.base.err)
+	case in.outer.ratio == 0:
+		return d.info, fmt.Errorf("read sitemap: %w", err)
+	}
+	return d.info, fmt.Errorf("%w: decompress: %w", ErrSyntax, err)
+}
+
+// decoder is the state shared by the readers of the several kinds.
+type decoder struct {
+	s      *scanner
+	limits Limits
+	yield  func(Entry) error
+	info   Info
+
+	damage  error // the first, wrapping ErrSyntax
+	stopped error // yield's
+	full    bool  // MaxEntries reached
+}
+
+// maxWarnings bounds Info.Warnings.
+const maxWarnings = 20
+
+func (d *decoder) warn(line int, what string) {
+	if len(d.info.Warnings) >= maxWarnings {
+		return
+	}
+	if line > 0 {
+		what = fmt.Sprintf("line %d: %s", line, what)
+	}
+	d.info.Warnings = append(d.info.Warnings, what)
+}
+
+// broken notes damage; reading goes on.
+func (d *decoder) broken(what string) {
+	line := d.s.line()
+	if d.damage == nil {
+		d.damage = fmt.Errorf("%w: line %d: %s", ErrSyntax, line, what)
+	}
+	d.warn(line, what)
+}
+
+// deliver hands an entry to yield; it is false when reading must end.
+func (d *decoder) deliver(e Entry) bool {
+	switch {
+	case e.Loc == "":
+		d.info.Skipped++
+		d.warn(d.s.line(), "entry without a URL")
+		return true
+	case len(e.Loc) > d.limits.MaxURLLen:
+		d.info.Skipped++
+		d.warn(d.s.line(), fmt.Sprintf("URL of more than %d bytes", d.limits.MaxURLLen))
+		return true
+	case d.info.Entries >= d.limits.MaxEntries:
+		d.full, d.info.Truncated = true, true
+		d.warn(d.s.line(), fmt.Sprintf("cut at %d entries", d.limits.MaxEntries))
+		return false
+	}
+	d.info.Entries++
+	e.Kind = d.info.Kind
+	if err := d.yield(e); err != nil {
+		d.stopped = err
+		return false
+	}
+	return true
+}
+
+// run looks at the beginning of the body and reads it as what it seems to be.
+func (d *decoder) run() error {
+	head := bytes.TrimLeft(d.s.peek(sniffLen), " \t\r\n\v\f\x00\ufeff")
+	var err error
+	switch {
+	case len(head) == 0 && d.s.err != nil && d.s.err != io.EOF:
+		return d.s.err
+	case len(head) == 0:
+		err = fmt.Errorf("%w: the body is empty", ErrNotSitemap)
+	case head[0] == '<' || looksXML(head):
+		err = d.xml()
+	default:
+		err = d.text()
+	}
+	if d.stopped != nil {
+		return d.stopped
+	}
+	return err
+}
+
+// sniffLen is how far junk before the first tag is looked through.
+const sniffLen = 4096
+
+func looksXML(head []byte) bool {
+	for _, mark := range []string{"<?xml", "urlset", "<sitemapindex", "<rss", "<feed", ":sitemapindex", ":feed"} {
+		if bytes.Contains(head, []byte(mark)) {
+			return true
+		}
+	}
+	return false
 }
