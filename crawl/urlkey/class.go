@@ -17,6 +17,9 @@ const (
 	hostByte
 	// cutByte is removed from the input (tab, newline) or ends it (`#`).
 	cutByte
+	// forbiddenByte ends no host but makes it invalid: the forbidden domain
+	// code points of the URL Standard.
+	forbiddenByte
 )
 
 var class = func() (t [256]byte) {
@@ -41,6 +44,10 @@ var class = func() (t [256]byte) {
 	set(schemeByte, lower+upper+digit+"+-.")
 	set(hostByte, lower+digit+"-_.")
 	set(cutByte, "\t\n\r#")
+	for c := range 0x21 {
+		t[c] |= forbiddenByte
+	}
+	set(forbiddenByte, "#/:<>?@[\\]^|%\x7f")
 	return t
 }()
 

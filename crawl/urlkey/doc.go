@@ -35,9 +35,9 @@
 //
 // Schemes, authorities, paths and queries are handled here in one pass over
 // the bytes, without allocating and in time linear in the input, for hostile
-// pages contain megabytes of dots and slashes. Host names that are not plain
-// lower-case ASCII go to github.com/nlnwa/whatwg-url. The tests hold that
-// library, as a parser of whole URLs, against this package.
+// pages contain megabytes of dots and slashes. IP addresses and host names
+// beyond ASCII go to github.com/nlnwa/whatwg-url. The tests hold that library,
+// as a parser of whole URLs, against this package.
 //
 // Text is taken to be UTF-8. Browsers encode the query of a link in the
 // encoding of its page; this package does not know the page.

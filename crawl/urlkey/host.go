@@ -21,29 +21,24 @@ func appendAuthority(out, s []byte) (grown, rest []byte, err error) {
 	for n < len(s) && !isSlash(s[n]) && s[n] != '?' {
 		n++
 	}
-	authority, rest := s[:n], s[n:]
+	authority := s[:n]
 	if i := bytes.LastIndexByte(authority, '@'); i >= 0 {
 		authority = authority[i+1:]
 	}
 	host, port := splitPort(authority)
 	https := out[len(out)-len("s://")] == 's'
-	switch {
-	case len(host) == 0 || len(host) > maxHost:
+	if len(host) == 0 || len(host) > maxHost {
 		return out, nil, ErrInvalid
-	case plainHost(host):
-		out = append(out, host...)
-	default:
-		h, err := parseHost(string(host))
-		if err != nil {
-			return out, nil, err
-		}
-		out = append(out, h...)
 	}
-	out, ok := appendPort(out, port, https)
+	out, ok := appendHost(out, host)
 	if !ok {
 		return out, nil, ErrInvalid
 	}
-	return out, rest, nil
+	out, ok = appendPort(out, port, https)
+	if !ok {
+		return out, nil, ErrInvalid
+	}
+	return out, s[n:], nil
 }
 
 // splitPort splits at the first colon outside of brackets.
@@ -84,9 +79,46 @@ func appendPort(out, port []byte, https bool) (grown []byte, ok bool) {
 	return strconv.AppendInt(out, int64(n), 10), true
 }
 
+// appendHost is the host parser of the URL Standard for hosts of special
+// schemes, and this package's two rules on dots. ASCII names, A-labels among
+// them, are only put into lower case: whether a label is a valid A-label is
+// for DNS to say, as the standard has it since 2025.
+func appendHost(out, h []byte) (grown []byte, ok bool) {
+	if plainHost(h) {
+		return append(out, h...), true
+	}
+	if h[0] == '[' {
+		if bytes.IndexAny(h[1:], "[]") != len(h)-2 {
+			return out, false // whatwg-url strips any number of brackets
+		}
+		return appendParsedHost(out, h)
+	}
+	at := len(out)
+	for i := 0; i < len(h); i++ {
+		c := h[i]
+		if c == '%' && i+2 < len(h) && is(h[i+1], hexDigit) && is(h[i+2], hexDigit) {
+			c = unhex(h[i+1])<<4 | unhex(h[i+2])
+			i += 2
+		}
+		switch {
+		case c >= 0x80:
+			return appendParsedHost(out[:at], h)
+		case is(c, forbiddenByte):
+			return out, false
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		}
+		out = append(out, c)
+	}
+	if endsInNumber(out[at:]) {
+		return appendParsedHost(out[:at], h)
+	}
+	return trimDot(out, at)
+}
+
 // plainHost says that h is its own canonical form: a lower-case ASCII name
-// that is neither in A-label form, which needs checking, nor an IPv4 address
-// in any of its spellings, whose last label starts with a digit.
+// that is not an IPv4 address in one of its spellings, whose last label starts
+// with a digit.
 func plainHost(h []byte) bool {
 	label := 0
 	for i, c := range h {
@@ -98,28 +130,48 @@ func plainHost(h []byte) bool {
 				return false
 			}
 			label = i + 1
-		} else if c == '-' && i == label+3 && h[label] == 'x' && h[label+1] == 'n' && h[label+2] == '-' {
-			return false
 		}
 	}
 	return label < len(h) && 'a' <= h[label] && h[label] <= 'z'
 }
 
-// parseHost is the host parser of the URL Standard, for hosts of special
-// schemes, and this package's two rules on dots.
-func parseHost(h string) (string, error) {
-	if h[0] == '[' && strings.IndexAny(h[1:], "[]") != len(h)-2 {
-		return "", ErrInvalid // whatwg-url strips any number of brackets
+// endsInNumber is the ends-in-a-number checker of the URL Standard.
+func endsInNumber(name []byte) bool {
+	name = bytes.TrimSuffix(name, []byte("."))
+	last := name[bytes.LastIndexByte(name, '.')+1:]
+	if len(last) == 0 {
+		return false
 	}
-	u, err := whatwg.Parse("http://" + h + "/")
+	digits, isDigit := last, func(c byte) bool { return '0' <= c && c <= '9' }
+	if len(last) >= 2 && last[0] == '0' && last[1] == 'x' {
+		digits, isDigit = last[2:], func(c byte) bool { return is(c, hexDigit) }
+	}
+	for _, c := range digits {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// appendParsedHost leaves addresses and names beyond ASCII to whatwg-url.
+func appendParsedHost(out, h []byte) (grown []byte, ok bool) {
+	u, err := whatwg.Parse("http://" + string(h) + "/")
 	if err != nil {
-		return "", ErrInvalid
+		return out, false
 	}
-	name := strings.TrimSuffix(u.Hostname(), ".")
-	if name == "" || name[0] == '.' || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
-		return "", ErrInvalid
+	return trimDot(append(out, u.Hostname()...), len(out))
+}
+
+// trimDot removes the dot that ends the name at out[at:], and refuses the name
+// when it is or has an empty label.
+func trimDot(out []byte, at int) (trimmed []byte, ok bool) {
+	out = bytes.TrimSuffix(out, []byte("."))
+	if len(out) <= at {
+		return out, false
 	}
-	return name, nil
+	name := out[at:]
+	return out, name[0] != '.' && name[len(name)-1] != '.' && !bytes.Contains(name, []byte(".."))
 }
 
 // politeHost returns the unit of politeness of an origin, a substring of it.

@@ -83,6 +83,13 @@ func dots(segment []byte) int {
 	return n
 }
 
+// completes says that a hex digit appended to out would be read as part of an
+// escape that the `%` at lone starts.
+func completes(out []byte, lone int) bool {
+	n := len(out) - lone
+	return n == 1 || n == 2 && is(out[len(out)-1], hexDigit)
+}
+
 // appendEscaped appends s with its escapes normalised and every byte that has
 // none of the bits escaped.
 func appendEscaped(out, s []byte, bits byte) []byte {
@@ -103,7 +110,7 @@ func appendEscaped(out, s []byte, bits byte) []byte {
 			i++
 		case i+2 < len(s) && is(s[i+1], hexDigit) && is(s[i+2], hexDigit):
 			b := unhex(s[i+1])<<4 | unhex(s[i+2])
-			if is(b, unreserved) && !(is(b, hexDigit) && len(out)-lone <= 2) {
+			if is(b, unreserved) && !(is(b, hexDigit) && completes(out, lone)) {
 				out = append(out, b)
 			} else {
 				out = append(out, '%', hexUpper[b>>4], hexUpper[b&15])
