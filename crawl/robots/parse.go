@@ -141,10 +141,19 @@ func (p *parser) line(line string) {
 			p.cur.delays = append(p.cur.delays, agentDelay{len(p.cur.agents), d})
 		}
 	case keySitemap:
-		if value != "" && !p.seen[value] {
-			p.seen[value] = true
-			p.file.sitemaps = append(p.file.sitemaps, strings.Clone(value))
+		p.sitemap(value)
+	case keyUnknown:
+		// A sitemap's address alone on a line: what was meant is plain.
+		if bare := trim(line); hasHTTPScheme(bare) && strings.Contains(bare, "sitemap") && !strings.ContainsAny(bare, " \t#") {
+			p.sitemap(bare)
 		}
+	}
+}
+
+func (p *parser) sitemap(value string) {
+	if value != "" && !p.seen[value] {
+		p.seen[value] = true
+		p.file.sitemaps = append(p.file.sitemaps, strings.Clone(value))
 	}
 }
 
@@ -188,16 +197,19 @@ const (
 	keyDelay
 )
 
-// keys are tried in this order, each as a case-insensitive prefix of what stands
-// before the colon; the typos are those Google's parser accepts.
-var keys = [...]struct {
+type keyName struct {
 	name string
 	kind keyKind
-}{
-	{"user-agent", keyAgent}, {"useragent", keyAgent}, {"user agent", keyAgent},
+}
+
+// keys are tried in this order, each as a case-insensitive prefix of what stands
+// before the colon. The typos are those Google's parser accepts, and two more
+// ("desallow", "useg-agent") that crawler-commons found on sites.
+var keys = [...]keyName{
+	{"user-agent", keyAgent}, {"useragent", keyAgent}, {"user agent", keyAgent}, {"useg-agent", keyAgent},
 	{"allow", keyAllow},
 	{"disallow", keyDisallow}, {"dissallow", keyDisallow}, {"dissalow", keyDisallow}, {"disalow", keyDisallow},
-	{"diaslow", keyDisallow}, {"diasllow", keyDisallow}, {"disallaw", keyDisallow},
+	{"diaslow", keyDisallow}, {"diasllow", keyDisallow}, {"disallaw", keyDisallow}, {"desallow", keyDisallow},
 	{"sitemap", keySitemap}, {"site-map", keySitemap},
 	{"crawl-delay", keyDelay}, {"crawldelay", keyDelay}, {"crawl delay", keyDelay},
 }
