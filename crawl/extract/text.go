@@ -1,0 +1,208 @@
+package extract
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode"
+	"unicode/utf8"
+)
+
+// textSink collects the normalised visible text and, on the way, words and their simhash.
+type textSink struct {
+	out       []byte
+	space     bool // a space is due before the next character
+	wordStart int  // offset of the open word in out, -1 when none is open
+	words     int
+	prev      uint64 // hash of the word before, for pairs
+	sim       simhash
+}
+
+func (s *textSink) reset() {
+	s.out = s.out[:0]
+	s.space, s.wordStart, s.words, s.prev = false, -1, 0, 0
+	s.sim = simhash{}
+}
+
+// wordBreak ends the open word; the next character will follow a space.
+func (s *textSink) wordBreak() {
+	if s.wordStart >= 0 {
+		s.endWord()
+	}
+	s.space = true
+}
+
+// put appends plain bytes to the open word or opens one.
+func (s *textSink) put(b []byte) {
+	if s.wordStart < 0 {
+		s.open()
+	}
+	s.out = append(s.out, b...)
+}
+
+func (s *textSink) open() {
+	if s.space && len(s.out) > 0 {
+		s.out = append(s.out, ' ')
+	}
+	s.space = false
+	s.wordStart = len(s.out)
+}
+
+// write takes character data; references are decoded unless raw.
+func (s *textSink) write(b []byte, raw bool) {
+	for i := 0; i < len(b); {
+		c := b[i]
+		class := classTable[c]
+		if class&classPlain != 0 {
+			start := i
+			i++
+			for i < len(b) && classTable[b[i]]&classPlain != 0 {
+				i++
+			}
+			s.put(b[start:i])
+			continue
+		}
+		if class&classSpace != 0 {
+			if s.wordStart >= 0 {
+				s.endWord()
+			}
+			s.space = true
+			i++
+			continue
+		}
+		switch {
+		case c == '&' && !raw:
+			var buf [16]byte
+			out, n := reference(buf[:0], b[i:], false)
+			if n == 0 {
+				s.put(b[i : i+1])
+				i++
+				continue
+			}
+			for len(out) > 0 {
+				out = out[s.char(out):]
+			}
+			i += n
+		default:
+			i += s.char(b[i:])
+		}
+	}
+}
+
+// char takes one character that needs a look and returns its size.
+func (s *textSink) char(b []byte) int {
+	c := b[0]
+	if c < utf8.RuneSelf {
+		switch {
+		case isSpace(c) || c == '\v':
+			s.wordBreak()
+		case c < ' ' || c == 0x7F: // controls are not shown
+		default:
+			s.put(b[:1])
+		}
+		return 1
+	}
+	r, n := utf8.DecodeRune(b)
+	switch {
+	case r == 0xAD, r == 0xFEFF, r == 0x2060: // invisible
+	case r == 0x200B || unicode.IsSpace(r):
+		s.wordBreak()
+	case isIdeograph(r):
+		if s.wordStart >= 0 {
+			s.endWord()
+		}
+		s.put(b[:n])
+		s.endWord()
+	case r >= 0x3001 && r <= 0x303F || r >= 0xFF01 && r <= 0xFF0F || r >= 0xFF1A && r <= 0xFF20:
+		// CJK punctuation separates words without a space.
+		if s.wordStart >= 0 {
+			s.endWord()
+		}
+		s.put(b[:n])
+		s.wordStart = -1
+	default:
+		s.put(b[:n])
+	}
+	return n
+}
+
+// isIdeograph reports a character of a script written without spaces in which each one counts as a word.
+func isIdeograph(r rune) bool {
+	switch {
+	case r < 0x3005:
+		return false
+	case r <= 0x3007:
+		return true
+	case r < 0x3041:
+		return false
+	case r <= 0x30FF: // Hiragana, Katakana
+		return r != 0x30FB // the middle dot
+	case r < 0x3400:
+		return r >= 0x3105 && r <= 0x312F || r >= 0x31A0 && r <= 0x31BF || r >= 0x31F0 && r <= 0x31FF
+	case r <= 0x4DBF, r >= 0x4E00 && r <= 0x9FFF, r >= 0xF900 && r <= 0xFAFF, r >= 0x20000 && r <= 0x323AF:
+		return true
+	}
+	return false
+}
+
+// endWord closes the open word and counts it when it holds a letter or digit.
+func (s *textSink) endWord() {
+	w := s.out[s.wordStart:]
+	s.wordStart = -1
+	// Cut punctuation, so that "word" and "word," are one feature.
+	for len(w) > 0 && w[0] < utf8.RuneSelf && !isAlnum(w[0]) {
+		w = w[1:]
+	}
+	for len(w) > 0 && w[len(w)-1] < utf8.RuneSelf && !isAlnum(w[len(w)-1]) {
+		w = w[:len(w)-1]
+	}
+	if len(w) == 0 || w[0] >= utf8.RuneSelf && !hasLetter(w) {
+		return
+	}
+	s.words++
+	h := wordHash(w)
+	s.sim.add(mix(h ^ bits.RotateLeft64(s.prev, 23)))
+	s.prev = h
+}
+
+// hasLetter reports whether a word that does not start in ASCII has a letter or digit.
+func hasLetter(w []byte) bool {
+	for len(w) > 0 {
+		if w[0] < utf8.RuneSelf {
+			if isAlnum(w[0]) {
+				return true
+			}
+			w = w[1:]
+			continue
+		}
+		if w[0] > 0xC3 && w[0] < 0xE0 && w[0] != 0xD7 && w[0] != 0xCB && w[0] != 0xCC && w[0] != 0xCD {
+			return true // Latin Extended, Greek, Cyrillic, Hebrew, Arabic: letters nearly throughout
+		}
+		r, n := utf8.DecodeRune(w)
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			return true
+		}
+		w = w[n:]
+	}
+	return false
+}
+
+const caseBits = 0x2020202020202020
+
+// wordHash hashes a word, ASCII letters in any case alike. It need not be strong, only well spread.
+func wordHash(w []byte) uint64 {
+	h := uint64(len(w)) * hashFactor
+	for len(w) >= 8 {
+		h = mix(h ^ (binary.LittleEndian.Uint64(w) | caseBits))
+		w = w[8:]
+	}
+	var tail uint64
+	for i := len(w) - 1; i >= 0; i-- {
+		tail = tail<<8 | uint64(w[i])
+	}
+	return mix(h ^ (tail | caseBits))
+}
+
+func mix(x uint64) uint64 {
+	hi, lo := bits.Mul64(x^0xA0761D6478BD642F, hashFactor)
+	return hi ^ lo
+}
