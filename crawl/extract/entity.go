@@ -138,6 +138,10 @@ func longEntity(dst, b []byte) ([]byte, bool) {
 		return append(dst, "\u20AC"...), true
 	case "&rarr;":
 		return append(dst, "\u2192"...), true
+	case "&nGt;": // longer decoded than written, which the standard library leaves alone
+		return append(dst, "\u226B\u20D2"...), true
+	case "&nLt;":
+		return append(dst, "\u226A\u20D2"...), true
 	}
 	in := string(b)
 	out := html.UnescapeString(in)
