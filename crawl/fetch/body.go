@@ -53,7 +53,7 @@ func (e *exchange) readBody(resp *http.Response) bool {
 		return false
 	}
 	res.Truncated = true
-	e.failErr(&phaseError{phaseBody, err}, true)
+	e.failErr(&phaseError{phaseBody, err})
 	return false
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -12,9 +13,19 @@ import (
 // from "the site may have seen it".
 type rawConn struct {
 	net.Conn
-	tried atomic.Int64 // bytes handed to Write, counted before they are written
-	got   atomic.Int64 // bytes read
+	sys   syscall.RawConn // nil where the platform or a test's connection has none
+	tried atomic.Int64    // bytes handed to Write, counted before they are written
 	wrote atomic.Pointer[chan struct{}]
+}
+
+func newRawConn(c net.Conn) *rawConn {
+	r := &rawConn{Conn: c}
+	if s, ok := c.(syscall.Conn); ok {
+		if sys, err := s.SyscallConn(); err == nil {
+			r.sys = sys
+		}
+	}
+	return r
 }
 
 func (c *rawConn) Write(p []byte) (int, error) {
@@ -26,12 +37,6 @@ func (c *rawConn) Write(p []byte) (int, error) {
 		default:
 		}
 	}
-	return n, err
-}
-
-func (c *rawConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.got.Add(int64(n))
 	return n, err
 }
 

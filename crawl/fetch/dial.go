@@ -158,7 +158,7 @@ func (d *dialer) dial(ctx context.Context, addr string) (*rawConn, error) {
 		}
 		return nil, &phaseError{phaseConnect, err}
 	}
-	return &rawConn{Conn: conn}, nil
+	return newRawConn(conn), nil
 }
 
 // usable drops the addresses that may not be dialled and interleaves the

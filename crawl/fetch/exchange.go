@@ -63,7 +63,9 @@ type exchange struct {
 	cancel context.CancelCauseFunc
 	until  time.Time // hard deadline
 	timer  *time.Timer
-	phase  atomic.Uint32 // what the timer stands for
+	phase  atomic.Uint32           // what the timer stands for
+	raw    atomic.Pointer[rawConn] // once there is a connection
+	tried  atomic.Int64            // bytes written on raw when the exchange was aborted
 }
 
 // Do makes one exchange. It never returns nil and never panics; a panic of
@@ -88,34 +90,45 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result, start time.Tim
 		return
 	}
 	e := &exchange{c: c, req: r, res: res, target: t, until: start.Add(c.abortAt)}
-	e.ctx, e.cancel = context.WithCancelCause(ctx)
-	defer e.cancel(nil)
-	if e.ctx.Err() != nil {
-		e.failErr(e.ctx.Err(), false)
+	if err := context.Cause(ctx); err != nil {
+		res.fail(reasonOf(err), err)
 		return
 	}
+	// The caller's context reaches the exchange through abort alone, which
+	// notes what had been written by then.
+	e.ctx, e.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer e.cancel(nil)
+	defer context.AfterFunc(ctx, func() { e.abort(context.Cause(ctx)) })()
 	if !c.enter(e) {
 		res.fail(ReasonCanceled, ErrClosed)
 		return
 	}
 	defer c.leave(e)
 	e.phase.Store(uint32(phaseDeadline))
-	e.timer = time.AfterFunc(c.abortAt, func() { e.cancel(timeoutIn(phase(e.phase.Load()))) })
+	e.timer = time.AfterFunc(c.abortAt, func() { e.abort(timeoutIn(phase(e.phase.Load()))) })
 	defer e.timer.Stop()
 	if e.attempt(false) {
 		e.attempt(true)
 	}
 }
 
+// abort ends the exchange early, because of cause.
+func (e *exchange) abort(cause error) {
+	if raw := e.raw.Load(); raw != nil {
+		e.tried.Store(raw.tried.Load())
+	}
+	e.cancel(cause)
+}
+
 func (r *Result) fail(reason Reason, err error) { r.Reason, r.Err = reason, err }
 
 // failErr records err, or what ended the exchange's context where that is
 // the cause of it.
-func (e *exchange) failErr(err error, gotBytes bool) {
+func (e *exchange) failErr(err error) {
 	if e.ctx.Err() != nil {
 		err = context.Cause(e.ctx)
 	}
-	e.res.fail(reasonOf(err, gotBytes), err)
+	e.res.fail(reasonOf(err), err)
 }
 
 // limit gives the exchange d to finish phase p, never beyond the hard deadline.
@@ -140,7 +153,7 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 	res, pool := e.res, e.c.pool
 	c, reused, err := pool.get(e.ctx, &e.target, fresh)
 	if err != nil {
-		e.failErr(err, false)
+		e.failErr(err)
 		return false
 	}
 	lent := true
@@ -149,6 +162,7 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 			pool.discard(c, true)
 		}
 	}()
+	e.raw.Store(c.raw)
 	res.Reused, res.RemoteAddr = reused, c.raw.remote()
 	req := e.request()
 	if e.req.Guard != nil {
@@ -162,18 +176,19 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 	if e.ctx.Err() != nil {
 		lent = false
 		pool.release(c)
-		e.failErr(e.ctx.Err(), false)
+		e.failErr(e.ctx.Err())
 		return false
 	}
-	tried, got := c.raw.tried.Load(), c.raw.got.Load()
+	tried := c.raw.tried.Load()
 	wroteAt := time.Now()
 	e.limit(phaseFirstByte, e.c.cfg.FirstByteTimeout)
 	resp, err := c.cc.RoundTrip(req)
 	if err != nil {
 		lent = false
-		res.Wrote = c.raw.tried.Load() > tried
-		e.failErr(err, c.raw.got.Load() > got)
-		e.abandon(c, tried)
+		// An aborted HTTP/2 stream may still be about to write its headers.
+		res.Wrote = c.raw.tried.Load() > tried || c.http2() && e.ctx.Err() != nil
+		e.failErr(err)
+		e.abandon(c)
 		if res.Wrote || !reused || fresh || e.ctx.Err() != nil {
 			return false
 		}
@@ -208,11 +223,10 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 		resp.Body.Close()
 		pool.put(c)
 	} else {
-		before := c.raw.tried.Load()
 		if c.http2() {
 			resp.Body.Close()
 		}
-		e.abandon(c, before)
+		e.abandon(c)
 	}
 	if res.buf != nil {
 		e.decode()
@@ -221,15 +235,16 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 }
 
 // abandon ends an exchange that did not come to its end, on this side for
-// certain. before is how many bytes had been written when it still could.
-func (e *exchange) abandon(c *conn, before int64) {
+// certain: net/http has the reset of an aborted HTTP/2 stream written by a
+// goroutine of its own, so wait for it.
+func (e *exchange) abandon(c *conn) {
 	if !c.http2() {
 		e.c.pool.discard(c, true)
 		return
 	}
 	broken := c.cc.Err() != nil
 	if !broken && e.ctx.Err() != nil {
-		broken = !c.raw.awaitWrite(before, resetWait)
+		broken = !c.raw.awaitWrite(e.tried.Load(), resetWait)
 	}
 	if e.res.Reason == ReasonTimeout {
 		e.c.pool.retire(c)

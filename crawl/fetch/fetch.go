@@ -185,6 +185,7 @@ func New(cfg Config) (*Client, error) {
 		MaxResponseHeaderBytes: cfg.MaxHeader,
 		IdleConnTimeout:        cfg.IdleConnTimeout,
 		Protocols:              protocols,
+		HTTP2:                  &http.HTTP2Config{WriteByteTimeout: cfg.BodyGap},
 	}
 	c.pool = newPool(transport, &c.cfg)
 	return c, nil
@@ -196,7 +197,7 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	for e := range c.active {
-		e.cancel(ErrClosed)
+		e.abort(ErrClosed)
 	}
 	c.mu.Unlock()
 	c.idle.Wait()

@@ -34,7 +34,9 @@ type headConn struct {
 }
 
 func newHeadConn(c net.Conn, raw *rawConn, maxHeader int64) *headConn {
-	return &headConn{Conn: c, raw: raw, max: int(maxHeader)}
+	h := &headConn{Conn: c, raw: raw, max: int(maxHeader)}
+	h.idle.Store(true)
+	return h
 }
 
 // Write refuses a connection known to be spent: then nothing is written, and
@@ -69,17 +71,19 @@ func (c *headConn) Read(p []byte) (int, error) {
 		if err != nil && (c.inBody || n == 0) {
 			c.spent.Store(true)
 		}
-		if n == 0 {
-			return c.endOfHead(p, err)
+		switch {
+		case n == 0 && err == nil:
+			continue
+		case n == 0:
+			return 0, err // of a head cut short nothing is handed out
+		case c.idle.Load():
+			c.spent.Store(true) // nothing was asked for
+			return 0, io.EOF
 		}
 		if c.inBody && c.asked.Load() {
 			c.inBody = false // net/http writes a request only after the last body's end
 		}
 		if c.inBody {
-			if c.idle.Load() {
-				c.spent.Store(true)
-				return 0, io.EOF
-			}
 			n = c.take(n)
 			if n == 0 {
 				return 0, io.EOF
@@ -90,9 +94,9 @@ func (c *headConn) Read(p []byte) (int, error) {
 		if n = c.head(p, n); n > 0 {
 			return n, err
 		}
-		if err != nil {
+		if err != nil && len(c.out) == 0 {
 			c.spent.Store(true)
-			return c.endOfHead(p, err)
+			return 0, err
 		}
 	}
 }
@@ -124,6 +128,7 @@ func (c *headConn) head(p []byte, n int) int {
 				}
 				return m + rest
 			}
+			n = m + copy(p[m:], p[end:n])
 		} else if !maybeHTTP(p[:n]) {
 			c.inBody, c.left = true, -1
 			return n // net/http says what is wrong with it
@@ -172,19 +177,4 @@ func (c *headConn) assemble() {
 func (c *headConn) body(h head, n int) int {
 	c.inBody, c.left = true, h.length()
 	return c.take(n)
-}
-
-// endOfHead ends the stream: what there is of a head is handed out first.
-func (c *headConn) endOfHead(p []byte, err error) (int, error) {
-	if len(c.buf) > 0 {
-		c.out, c.buf, c.scanned = c.buf, c.buf[:0], 0
-		c.inBody, c.left = true, -1
-		n := copy(p, c.out)
-		c.out = c.out[n:]
-		return n, nil
-	}
-	if err == nil {
-		err = io.EOF
-	}
-	return 0, err
 }

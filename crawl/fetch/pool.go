@@ -43,6 +43,18 @@ type pool struct {
 	idle   int // in all
 	sweep  *time.Timer
 	closed bool
+	dead   []*conn // to be closed once mu is free
+}
+
+// unlock releases mu, then closes the connections dropped under it: closing
+// may write, and so wait.
+func (p *pool) unlock() {
+	dead := p.dead
+	p.dead = nil
+	p.mu.Unlock()
+	for _, c := range dead {
+		c.cc.Close()
+	}
 }
 
 func newPool(t *http.Transport, cfg *Config) *pool {
@@ -64,13 +76,13 @@ func (p *pool) get(ctx context.Context, t *target, fresh bool) (c *conn, reused 
 	for {
 		if p.closed {
 			p.leaveLocked(key, h)
-			p.mu.Unlock()
+			p.unlock()
 			return nil, false, ErrClosed
 		}
 		if !fresh {
 			if c := p.takeLocked(h); c != nil {
 				p.leaveLocked(key, h)
-				p.mu.Unlock()
+				p.unlock()
 				return c, true, nil
 			}
 		}
@@ -84,29 +96,29 @@ func (p *pool) get(ctx context.Context, t *target, fresh bool) (c *conn, reused 
 			break
 		}
 		wait := h.dialing
-		p.mu.Unlock()
+		p.unlock()
 		select {
 		case <-wait:
 		case <-ctx.Done():
 			p.mu.Lock()
 			p.leaveLocked(key, h)
-			p.mu.Unlock()
+			p.unlock()
 			return nil, false, context.Cause(ctx)
 		}
 		p.mu.Lock()
 	}
-	p.mu.Unlock()
+	p.unlock()
 
 	c, err = p.dial(ctx, t, key)
 
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if lead {
 		close(h.dialing)
 		h.dialing, h.known = nil, true
 	}
 	if err == nil && p.closed {
-		c.cc.Close()
+		p.dead = append(p.dead, c)
 		c, err = nil, ErrClosed
 	}
 	if err == nil && c.http2() {
@@ -152,10 +164,10 @@ func (p *pool) takeLocked(h *hostConns) *conn {
 		h.idle[n-1] = nil
 		h.idle = h.idle[:n-1]
 		p.idle--
-		if now.Sub(c.idleAt) < c.keep && c.cc.Reserve() == nil {
+		if now.Sub(c.idleAt) < c.keep && c.cc.Reserve() == nil && c.raw.quiet() {
 			return c
 		}
-		c.cc.Close()
+		p.dead = append(p.dead, c)
 	}
 	return nil
 }
@@ -182,14 +194,14 @@ func (p *pool) put(c *conn) {
 	switch {
 	case p.closed, len(h.idle) >= p.cfg.IdlePerHost, p.idle >= p.cfg.MaxIdle && !p.evictLocked():
 		p.cleanLocked(c.key, h)
-		p.mu.Unlock()
+		p.unlock()
 		c.cc.Close()
 		return
 	}
 	h.idle = append(h.idle, c)
 	p.idle++
 	p.armLocked()
-	p.mu.Unlock()
+	p.unlock()
 }
 
 // release takes back a connection on which nothing was written.
@@ -202,7 +214,7 @@ func (p *pool) release(c *conn) {
 // site has fallen silent; those on it go on.
 func (p *pool) retire(c *conn) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	c.retired = true
 	p.removeH2Locked(c)
 }
@@ -222,7 +234,7 @@ func (p *pool) discard(c *conn, broken bool) {
 		p.removeH2Locked(c)
 	}
 	done := broken || c.retired && c.lent == 0
-	p.mu.Unlock()
+	p.unlock()
 	if done {
 		c.cc.Close()
 	}
@@ -263,7 +275,7 @@ func (p *pool) evictLocked() bool {
 		c := h.idle[0]
 		h.idle = append(h.idle[:0], h.idle[1:]...)
 		p.idle--
-		c.cc.Close()
+		p.dead = append(p.dead, c)
 		p.cleanLocked(key, h)
 		return true
 	}
@@ -273,7 +285,7 @@ func (p *pool) evictLocked() bool {
 // sweepIdle closes what has been kept too long or was closed by its site.
 func (p *pool) sweepIdle() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	now := time.Now()
 	for key, h := range p.hosts {
 		idle := h.idle[:0]
@@ -283,7 +295,7 @@ func (p *pool) sweepIdle() {
 				continue
 			}
 			p.idle--
-			c.cc.Close()
+			p.dead = append(p.dead, c)
 		}
 		clear(h.idle[len(idle):])
 		h.idle = idle
@@ -293,7 +305,7 @@ func (p *pool) sweepIdle() {
 				h2 = append(h2, c)
 				continue
 			}
-			c.cc.Close()
+			p.dead = append(p.dead, c)
 		}
 		clear(h.h2[len(h2):])
 		h.h2 = h2
@@ -314,14 +326,14 @@ func (p *pool) armLocked() {
 
 func (p *pool) closeIdle() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	p.closeIdleLocked()
 }
 
 func (p *pool) closeIdleLocked() {
 	for key, h := range p.hosts {
 		for _, c := range h.idle {
-			c.cc.Close()
+			p.dead = append(p.dead, c)
 			p.idle--
 		}
 		h.idle = nil
@@ -331,7 +343,7 @@ func (p *pool) closeIdleLocked() {
 				h2 = append(h2, c)
 				continue
 			}
-			c.cc.Close()
+			p.dead = append(p.dead, c)
 		}
 		clear(h.h2[len(h2):])
 		h.h2 = h2
@@ -341,7 +353,7 @@ func (p *pool) closeIdleLocked() {
 
 func (p *pool) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	p.closed = true
 	p.closeIdleLocked()
 	if p.sweep != nil {

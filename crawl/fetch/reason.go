@@ -72,9 +72,8 @@ func (e *phaseError) Unwrap() error { return e.err }
 // timeoutIn is the error of a phase that ran out of time.
 func timeoutIn(p phase) error { return &phaseError{p, ErrTimeout} }
 
-// reasonOf maps an error of dialling or of the round trip to its reason.
-// gotBytes tells whether any byte of a response had arrived.
-func reasonOf(err error, gotBytes bool) Reason {
+// reasonOf maps an error of an exchange to its reason.
+func reasonOf(err error) Reason {
 	if err == nil {
 		return ReasonOK
 	}
@@ -103,12 +102,7 @@ func reasonOf(err error, gotBytes bool) Reason {
 		return ReasonReset
 	case ph == phaseTLS, isTLS(err):
 		return ReasonTLS
-	case isReset(err):
-		return ReasonReset
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		if gotBytes {
-			return ReasonHTTP
-		}
+	case isReset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return ReasonReset
 	case ph == phaseConnect:
 		return ReasonUnreachable
@@ -129,7 +123,8 @@ func isTLS(err error) bool {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) ||
-		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) ||
+		strings.Contains(err.Error(), "error: tls: ") // an alert after the handshake has no exported type
 }
 
 // isReset recognises a connection that ended under the request. net/http and
@@ -142,7 +137,7 @@ func isReset(err error) bool {
 	text := err.Error()
 	for _, s := range [...]string{
 		"server closed idle connection", "connection closed", "ClientConn closed", "client connection lost",
-		"client connection force closed", "stream error: ", "GOAWAY", "client conn not usable", "client connection is closed",
+		"client connection force closed", "stream error: ", "GOAWAY", "client conn not usable", "client conn could not be established", "client connection is closed",
 		"connection is unavailable", "response body closed",
 	} {
 		if strings.Contains(text, s) {

@@ -19,6 +19,8 @@ import (
 //     RFC 9309 section 2.2.1 and Google's own parser stop ("bot2" names "bot");
 //   - it trims Unicode white space, Google and this package only ASCII's;
 //   - it does not decode unreserved octets (see the package comment; tested apart);
+//   - its upper-casing of "%2f" breaks the digit (it clears a bit of every character), so
+//     encodings in lower case are only compared where both digits are letters;
 //   - it has no rule for /robots.txt and does not know "desallow" and "useg-agent";
 //   - it normalises the URL with net/url first: only URLs that this leaves alone
 //     are compared.
@@ -43,7 +45,7 @@ func TestAgreesWithTheOracleOnRandomFiles(t *testing.T) {
 		"disallow", "dissalow", "disalow", "Disallowed", "Sitemap", "Crawl-delay", "Foo", " Disallow\t", "site-map", "allow-x"})
 	agent := rapid.SampledFrom([]string{"*", "bot", "BOT", "Bot/1.0", "bot x", "other", "* x", "*x", "bot-x", "", "/", "bot, other"})
 	pattern := rapid.StringOfN(rapid.SampledFrom([]rune("/ab*$.?=&")), 0, 12, -1)
-	suffix := rapid.SampledFrom([]string{"", "index.html", "/index.htm", "%2F", "%2f", "*", "$", " ", "\u00e9", "%zz", "%"})
+	suffix := rapid.SampledFrom([]string{"", "index.html", "/index.htm", "%2F", "%ab", "*", "$", " ", "\u00e9", "%zz", "%"})
 	sep := rapid.SampledFrom([]string{": ", ":", " ", "", " : ", "\t", "::"})
 	eol := rapid.SampledFrom([]string{"\n", "\r", "\r\n", "\n\n", " # note\n", "\x00\n"})
 	line := rapid.Custom(func(t *rapid.T) string {
@@ -58,7 +60,7 @@ func TestAgreesWithTheOracleOnRandomFiles(t *testing.T) {
 	})
 	file := rapid.SliceOfN(line, 0, 14)
 	path := rapid.StringOfN(rapid.SampledFrom([]rune("/ab$*.?=&")), 0, 14, -1)
-	tail := rapid.SampledFrom([]string{"", "index.html", "/index.html", "%2F", "%C3%A9", "%2F/x"})
+	tail := rapid.SampledFrom([]string{"", "index.html", "/index.html", "%2F", "%C3%A9", "%AB", "%2F/x"})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := file.Draw(t, "lines")
 		head := rapid.SampledFrom([]string{"", "user-agent: *\n", "user-agent: bot\n", "\uFEFF"}).Draw(t, "head")

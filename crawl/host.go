@@ -1,0 +1,179 @@
+package crawl
+
+import (
+	"sync"
+	"time"
+)
+
+// hosts is what this node knows of how hosts are doing, shared by all runs.
+type hosts struct {
+	mu  sync.Mutex
+	all map[string]*host
+	cap int
+}
+
+func newHosts(hostCap int) *hosts { return &hosts{all: make(map[string]*host), cap: hostCap} }
+
+// maxIdleHosts bounds the memory of hosts nobody works on.
+const maxIdleHosts = 10_000
+
+func (h *hosts) get(name string) *host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st, ok := h.all[name]
+	if !ok {
+		if len(h.all) > maxIdleHosts {
+			h.forgetIdle()
+		}
+		st = &host{name: name, limit: float64(h.cap), cap: float64(h.cap)}
+		h.all[name] = st
+	}
+	return st
+}
+
+func (h *hosts) forgetIdle() {
+	for name, st := range h.all {
+		st.mu.Lock()
+		idle := st.inflight == 0 && st.failures == 0 && st.cooldowns == 0
+		st.mu.Unlock()
+		if idle {
+			delete(h.all, name)
+		}
+	}
+}
+
+// host slows before it stops: trouble halves how many requests may be in flight, success adds one back for each round;
+// only failures in a row without one success leave it alone for a while (DESIGN section 3).
+type host struct {
+	name string
+
+	mu       sync.Mutex
+	inflight int
+	limit    float64 // requests in flight allowed now, 1..cap
+	cap      float64
+	halved   time.Time // last halving: trouble of one round counts once
+
+	failures  int // in a row, without a success
+	class     trouble
+	cooldowns int // in a row, without a success
+	until     time.Time
+}
+
+// Left alone after this many failures in a row; a page that may not be seen says less about the host than an error.
+const (
+	failuresToCool  = 5
+	forbiddenToCool = 10
+	maxCooldowns    = 5 // doublings; after them the host is given up
+	halvingRound    = time.Second
+)
+
+// cooling returns the first and the longest pause for a class of trouble.
+func cooling(t trouble) (first, most time.Duration) {
+	switch t {
+	case rateLimited, forbidden:
+		return 900 * time.Second, 21_600 * time.Second
+	case timedOut:
+		return 300 * time.Second, 7_200 * time.Second
+	}
+	return 180 * time.Second, 3_600 * time.Second
+}
+
+func (t trouble) String() string {
+	switch t {
+	case fine:
+		return "fine"
+	case rateLimited:
+		return "asked to slow down"
+	case forbidden:
+		return "access refused"
+	case timedOut:
+		return "timeouts"
+	}
+	return "errors"
+}
+
+// enter takes a place for a request, if the host may be asked now. Otherwise it says from when on, zero when a place must
+// be given back first. gone says that the host has been given up.
+func (h *host) enter(now time.Time) (ok bool, from time.Time, gone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now.Before(h.until) {
+		return false, h.until, false
+	}
+	if h.cooldowns > maxCooldowns {
+		return false, time.Time{}, true
+	}
+	limit := h.limit
+	if h.cooldowns > 0 {
+		limit = 1 // after a cooldown one request finds out
+	}
+	if float64(h.inflight) >= max(limit, 1) {
+		return false, time.Time{}, false
+	}
+	h.inflight++
+	return true, time.Time{}, false
+}
+
+// leave gives the place back without a verdict.
+func (h *host) leave() {
+	h.mu.Lock()
+	h.inflight--
+	h.mu.Unlock()
+}
+
+// report gives the place back with what the request said of the host. It returns the end of a cooldown that it began.
+func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inflight--
+	if t == fine {
+		h.failures, h.cooldowns, h.class = 0, 0, fine
+		h.until = time.Time{}
+		if h.limit < h.cap {
+			h.limit = min(h.cap, h.limit+1/max(h.limit, 1))
+		}
+		return time.Time{}
+	}
+	if t != forbidden && now.Sub(h.halved) >= halvingRound {
+		h.halved = now
+		h.limit = max(1, h.limit/2)
+	}
+	if t == h.class {
+		h.failures++
+	} else {
+		h.class, h.failures = t, h.failures+1
+	}
+	need := failuresToCool
+	if t == forbidden {
+		need = forbiddenToCool
+	}
+	if h.cooldowns > 0 {
+		need = 1
+	}
+	if h.failures < need || now.Before(h.until) {
+		return time.Time{}
+	}
+	first, most := cooling(t)
+	pause := max(min(first<<min(h.cooldowns, 5), most), asked)
+	h.cooldowns++
+	h.failures = 0
+	h.until = now.Add(pause)
+	return h.until
+}
+
+// waiting says until when the host is left alone and why; zero when it is not.
+func (h *host) waiting(now time.Time) (until time.Time, why trouble) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now.Before(h.until) {
+		return h.until, h.class
+	}
+	return time.Time{}, fine
+}
+
+// clear forgets all trouble: an operator knows it is over.
+func (h *host) clear() {
+	h.mu.Lock()
+	h.failures, h.cooldowns, h.class, h.until, h.limit = 0, 0, fine, time.Time{}, h.cap
+	h.mu.Unlock()
+}

@@ -1,0 +1,118 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+)
+
+// visits makes n requests that end with a verdict, one second apart, and returns the last cooldown.
+func visits(t *testing.T, h *host, now *time.Time, n int, verdict trouble, asked time.Duration) (cooled time.Time) {
+	t.Helper()
+	for range n {
+		*now = now.Add(time.Second)
+		if ok, from, gone := h.enter(*now); !ok {
+			t.Fatalf("not let in: from %v gone %v", from, gone)
+		}
+		if until := h.report(verdict, asked, *now); !until.IsZero() {
+			cooled = until
+		}
+	}
+	return cooled
+}
+
+func TestTroubleHalvesBeforeItStops(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	visits(t, h, &now, 1, troubled, 0)
+	if h.limit != 12 {
+		t.Errorf("after one error: limit %v, want 12", h.limit)
+	}
+	visits(t, h, &now, 1, rateLimited, 0)
+	if h.limit != 6 {
+		t.Errorf("after two: limit %v, want 6", h.limit)
+	}
+	visits(t, h, &now, 300, fine, 0)
+	if h.limit != 24 {
+		t.Errorf("after many successes: limit %v, want 24 again", h.limit)
+	}
+}
+
+func TestTroubleOfOneRoundCountsOnce(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	for range 24 {
+		h.enter(now)
+	}
+	for range 3 {
+		h.report(timedOut, 0, now)
+	}
+	if h.limit != 12 {
+		t.Errorf("limit %v, want 12", h.limit)
+	}
+}
+
+func TestCooldownByClassDoublesAndASuccessClearsIt(t *testing.T) {
+	for _, c := range []struct {
+		class       trouble
+		need        int
+		first, most time.Duration
+	}{
+		{rateLimited, 5, 900 * time.Second, 21_600 * time.Second},
+		{forbidden, 10, 900 * time.Second, 21_600 * time.Second},
+		{timedOut, 5, 300 * time.Second, 7_200 * time.Second},
+		{troubled, 5, 180 * time.Second, 3_600 * time.Second},
+	} {
+		t.Run(c.class.String(), func(t *testing.T) {
+			h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+			if until := visits(t, h, &now, c.need-1, c.class, 0); !until.IsZero() {
+				t.Fatalf("left alone after %d failures", c.need-1)
+			}
+			visits(t, h, &now, 1, fine, 0)
+			if until := visits(t, h, &now, c.need-1, c.class, 0); !until.IsZero() {
+				t.Fatal("a success did not clear the failures")
+			}
+			until := visits(t, h, &now, 1, c.class, 0)
+			want := c.first
+			for round := 0; ; round++ {
+				if got := until.Sub(now); got != want {
+					t.Fatalf("cooldown %d is %v, want %v", round, got, want)
+				}
+				if ok, from, _ := h.enter(until.Add(-time.Second)); ok || !from.Equal(until) {
+					t.Fatalf("let in while cooling (from %v)", from)
+				}
+				if round == maxCooldowns {
+					break
+				}
+				now = until
+				until = visits(t, h, &now, 1, c.class, 0) // one request finds out
+				want = min(2*want, c.most)
+			}
+			if ok, _, gone := h.enter(until.Add(time.Second)); ok || !gone {
+				t.Fatalf("after %d cooldowns: let in %v, given up %v", maxCooldowns+1, ok, gone)
+			}
+		})
+	}
+}
+
+func TestALongerRetryAfterWins(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	until := visits(t, h, &now, 5, rateLimited, 2*time.Hour)
+	if got := until.Sub(now); got != 2*time.Hour {
+		t.Errorf("cooldown %v, want 2h", got)
+	}
+}
+
+func TestAfterACooldownOneRequestFindsOut(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	now = visits(t, h, &now, 5, troubled, 0)
+	if ok, _, _ := h.enter(now); !ok {
+		t.Fatal("not let in after the cooldown")
+	}
+	if ok, _, _ := h.enter(now); ok {
+		t.Fatal("a second one was let in")
+	}
+	h.report(fine, 0, now)
+	for i := range 2 {
+		if ok, _, _ := h.enter(now); !ok {
+			t.Fatalf("request %d not let in after a success", i)
+		}
+	}
+}

@@ -1,0 +1,502 @@
+package crawl
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"deepcrawl/coord"
+	"deepcrawl/crawl/robots"
+	"deepcrawl/storage"
+)
+
+// start is a URL that may be requested now: a claim with everything it needs.
+type start struct {
+	claim  storage.Claim
+	queue  *queue
+	permit coord.Permit
+}
+
+// next waits for a URL that may be requested now; ok is false when the crew is to stop.
+//
+// It holds no permit while it waits for anything (PROTOCOL rule 15).
+func (j *job) next(c *crew) (s start, ok bool) {
+	for c.ctx.Err() == nil {
+		changed := j.life.sess.Changed()
+		now := j.life.cfg.Now()
+		claim, q, wake, until := j.take(now)
+		if q == nil {
+			if !j.wait(c.ctx, wake, changed, until.Sub(now)) {
+				return start{}, false
+			}
+			continue
+		}
+		if !j.robotsAllow(c.ctx, claim, q) {
+			continue
+		}
+		entered, from, gone := q.state.enter(now)
+		if gone {
+			j.giveUp(claim, ReasonHostDown)
+			continue
+		}
+		if !entered {
+			if from.IsZero() {
+				j.putBackFull(q, claim, now)
+			} else {
+				_, why := q.state.waiting(now)
+				j.putBack(q, claim, from, why.String())
+			}
+			continue
+		}
+		permit, again, why, err := j.permit(c.ctx, q, claim)
+		if permit != nil {
+			j.inflight.Add(1)
+			j.starts.Add(1)
+			return start{claim: claim, queue: q, permit: permit}, true
+		}
+		q.state.leave()
+		if again.IsZero() {
+			j.putBackFull(q, claim, now)
+		} else {
+			j.putBack(q, claim, again, why)
+		}
+		if err != nil {
+			return start{}, false // the session is over or the crew stops
+		}
+	}
+	return start{}, false
+}
+
+// take pops the most urgent claim of the hosts that may be asked now, and asks for more claims where they run low. With
+// none to give it returns a channel that is closed when there may be one, and the time when waiting does it.
+func (j *job) take(now time.Time) (claim storage.Claim, best *queue, wake <-chan struct{}, until time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	until = now.Add(frontierPoll)
+	buffered := 0
+	for _, q := range j.queues {
+		if now.Before(q.until) {
+			until = earlier(until, q.until)
+			buffered += q.left()
+			continue
+		}
+		q.why = ""
+		j.refill(q)
+		buffered += q.left()
+		if q.left() == 0 {
+			continue
+		}
+		if now.Before(q.full) {
+			until = earlier(until, q.full)
+			continue
+		}
+		if best == nil || before(q.buf[q.at], best.buf[best.at]) {
+			best = q
+		}
+	}
+	if best != nil {
+		if end, why, closed := j.life.sess.Gate(best.key); closed {
+			best.until, best.why = end, why
+			j.hold(best, now)
+			best = nil
+			until = now // look at the next host at once
+		}
+	}
+	if best != nil {
+		best.note(now)
+		return best.pop(), best, nil, now
+	}
+	if buffered == 0 {
+		j.lookSoon(now)
+	}
+	j.waiting++
+	return storage.Claim{}, nil, j.wake, until
+}
+
+// before is the order claims leave in.
+func before(a, b storage.Claim) bool {
+	if a.Priority != b.Priority {
+		return a.Priority < b.Priority
+	}
+	if a.Depth != b.Depth {
+		return a.Depth < b.Depth
+	}
+	return a.ID < b.ID
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// note counts a start for the rate that decides how far ahead is claimed.
+func (q *queue) note(now time.Time) {
+	if !q.last.IsZero() {
+		if d := now.Sub(q.last).Seconds(); d > 0 {
+			q.rate += (min(1/d, 10_000) - q.rate) / 32
+		}
+	}
+	q.last = now
+}
+
+// refill asks for claims of a host where they run low. The caller holds j.mu.
+func (j *job) refill(q *queue) {
+	if q.asked || q.dry || j.users == 0 || j.empty.Load() {
+		return
+	}
+	target := min(max(int(q.rate*claimAhead.Seconds()), 2*j.runKey.Cap, minAhead), maxAhead)
+	if q.left() > target/2 {
+		return
+	}
+	q.asked, q.askGen = true, q.gen
+	j.life.claimer.ask(j, q, target-q.left())
+}
+
+// claimed takes the answer to a claim of n URLs. With nobody left to serve them it counts them as held and says so: the
+// caller returns them.
+func (j *job) claimed(q *queue, n int, claims []storage.Claim) (unwanted bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q.asked = false
+	j.open += len(claims)
+	if j.users == 0 {
+		q.dry = false
+		return true
+	}
+	q.dry = len(claims) < n && q.gen == q.askGen
+	if q.at > 0 {
+		q.buf = append(q.buf[:0], q.buf[q.at:]...)
+		q.at = 0
+	}
+	for _, c := range claims {
+		// A URL discovered meanwhile may be more urgent than some of those waiting.
+		at := len(q.buf)
+		for at > 0 && before(c, q.buf[at-1]) {
+			at--
+		}
+		q.buf = append(q.buf, storage.Claim{})
+		copy(q.buf[at+1:], q.buf[at:])
+		q.buf[at] = c
+	}
+	j.notifyLocked()
+	return false
+}
+
+// discovered says that URLs of a host were committed.
+func (j *job) discovered(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q, ok := j.queues[name]
+	if !ok {
+		if !j.roomForHost() {
+			return // a later look at the frontier finds it
+		}
+		q = j.queueOf(name)
+	}
+	q.gen++
+	if q.dry {
+		q.dry = false
+		j.notifyLocked()
+	}
+}
+
+// roomForHost says whether another host's claims may be held, letting go of a host with nothing to do.
+func (j *job) roomForHost() bool {
+	if len(j.queues) < maxOpenHosts {
+		return true
+	}
+	for name, q := range j.queues {
+		if q.dry && !q.asked && q.left() == 0 {
+			delete(j.queues, name)
+			return true
+		}
+	}
+	return false
+}
+
+// lookSoon looks at the store's frontier when nothing is buffered: other nodes may have discovered URLs, delayed ones may
+// be due, or it may be empty. The caller holds j.mu.
+func (j *job) lookSoon(now time.Time) {
+	for _, q := range j.queues {
+		if q.asked || !q.dry {
+			return
+		}
+	}
+	pause := frontierPoll
+	if j.open == 0 {
+		pause = slotRetry
+	}
+	if j.asking || now.Sub(j.asked) < pause {
+		return
+	}
+	j.asking = true
+	go j.look()
+}
+
+func (j *job) look() {
+	ctx := j.life.hard
+	var found []storage.RunReady
+	err := retryStore(ctx, j.life.log, "look at the frontier", func() (err error) {
+		found, err = j.life.store.Ready(ctx, []storage.RunID{j.run.ID}, maxOpenHosts)
+		return err
+	})
+	limited := false
+	if err == nil && j.rules.spec.MaxPages > 0 {
+		limited, err = j.pagesUsedUp(ctx)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			j.life.fail(err)
+		}
+		return
+	}
+	now := j.life.cfg.Now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asking, j.asked = false, now
+	defer j.notifyLocked()
+	if len(found) == 0 {
+		return
+	}
+	r := found[0]
+	for _, name := range r.Hosts {
+		if q, ok := j.queues[name]; ok {
+			q.dry = false
+		} else if j.roomForHost() {
+			j.queueOf(name)
+		}
+	}
+	j.due = time.Time{}
+	if r.NextDue > 0 && len(r.Hosts) == 0 {
+		j.due = now.Add(r.NextDue)
+	}
+	if j.open > 0 || r.Claimed {
+		return
+	}
+	switch {
+	case r.Empty:
+		j.empty.Store(true)
+		go j.finish("")
+	case limited:
+		j.empty.Store(true)
+		go j.finish(ReasonLimit)
+	}
+}
+
+// pagesUsedUp says whether the run has requested as many pages as it may.
+func (j *job) pagesUsedUp(ctx context.Context) (bool, error) {
+	var ledger storage.Ledger
+	err := retryStore(ctx, j.life.log, "read ledger", func() (err error) {
+		ledger, err = j.life.store.Ledger(ctx, j.run.ID)
+		return err
+	})
+	return ledger.Fetched+ledger.Failed >= int64(j.rules.spec.MaxPages), err
+}
+
+// putBack returns a popped claim to its buffer; nothing of the host starts before until.
+func (j *job) putBack(q *queue, claim storage.Claim, until time.Time, why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q.unpop(claim)
+	if until.After(q.until) {
+		q.until, q.why = until, why
+		j.hold(q, j.life.cfg.Now())
+	}
+}
+
+// putBackFull returns a popped claim whose host or run has no free slot now: another host may have one.
+func (j *job) putBackFull(q *queue, claim storage.Claim, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q.unpop(claim)
+	q.full = now.Add(slotRetry)
+}
+
+// slotFree says that a slot of the host came back; with nil, that some slot may have.
+func (j *job) slotFree(q *queue) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if q != nil {
+		q.full = time.Time{}
+	} else {
+		for _, q := range j.queues {
+			q.full = time.Time{}
+		}
+	}
+	j.notifyLocked()
+}
+
+// hold gives the claims of a host that waits long back to the store. The caller holds j.mu.
+func (j *job) hold(q *queue, now time.Time) {
+	if q.until.Sub(now) < longWait {
+		return
+	}
+	if back := j.takeBuffered(q); len(back) > 0 {
+		j.life.crews.Go(func() { j.life.returnClaims(j, back) })
+	}
+}
+
+// waitsFor says what keeps the run from going on now, for people; empty while it goes on.
+func (j *job) waitsFor(now time.Time) (why string, until time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.inflight.Load() > 0 {
+		return "", time.Time{}
+	}
+	for _, q := range j.queues {
+		switch {
+		case !now.Before(q.until) && q.left() > 0:
+			return "", time.Time{}
+		case now.Before(q.until) && q.why != "" && (until.IsZero() || q.until.Before(until)):
+			why, until = q.host+": "+q.why, q.until
+		}
+	}
+	if why == "" && now.Before(j.due) {
+		return "URLs that met trouble are tried again", j.due
+	}
+	return why, until
+}
+
+// wait returns false when the crew is to stop.
+func (j *job) wait(ctx context.Context, wake, changed <-chan struct{}, most time.Duration) bool {
+	if most <= 0 {
+		return true
+	}
+	j.life.finisher.hurry(1)
+	defer j.life.finisher.hurry(-1)
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-changed:
+		j.slotFree(nil)
+	case <-timer.C:
+	}
+	return true
+}
+
+// permit takes what one request needs: a slot of the host and the run together, then the rates. Without success it says
+// when to try again and why; zero means when a slot is free.
+func (j *job) permit(ctx context.Context, q *queue, claim storage.Claim) (p coord.Permit, again time.Time, why string, err error) {
+	permits, err := j.life.sess.Acquire(ctx, coord.Need{Keys: q.need, N: 1})
+	if err != nil {
+		return nil, j.life.cfg.Now().Add(slotRetry), "", err
+	}
+	if len(permits) == 0 {
+		return nil, time.Time{}, "", nil
+	}
+	p = permits[0]
+	wait, why, err := j.takeRates(ctx, p, q.key, claim.URL)
+	if wait > 0 || err != nil {
+		p.Release()
+		return nil, j.life.cfg.Now().Add(max(wait, time.Millisecond)), why, ignoreTrouble(err)
+	}
+	return p, time.Time{}, "", nil
+}
+
+// ignoreTrouble keeps the errors that end a crew; trouble with the authority is waited for.
+func ignoreTrouble(err error) error {
+	if endsSession(err) {
+		return err
+	}
+	return nil
+}
+
+// takeRates takes one request from the crawl-delay of the host and from the run's rate.
+func (j *job) takeRates(ctx context.Context, p coord.Permit, host coord.Key, url string) (wait time.Duration, why string, err error) {
+	if origin, _ := splitURL(url); origin != "" {
+		if policy := j.robots.Peek(origin); policy != nil && policy.Delay > 0 {
+			limit := coord.RateLimit{PerSecond: 1 / policy.Delay.Seconds(), Burst: 1}
+			if wait, err := p.Take(ctx, host, limit); wait > 0 || err != nil {
+				return max(wait, time.Millisecond), "crawl-delay", err
+			}
+		}
+	}
+	if j.rate.PerSecond > 0 {
+		if wait, err := p.Take(ctx, j.runKey.Key, j.rate); wait > 0 || err != nil {
+			return max(wait, time.Millisecond), "rate of the profile", err
+		}
+	}
+	return 0, "", nil
+}
+
+// splitURL cuts a canonical URL into its origin and its path with query.
+func splitURL(url string) (origin, path string) {
+	i := strings.Index(url, "://")
+	if i < 0 {
+		return "", url
+	}
+	n := strings.IndexByte(url[i+3:], '/')
+	if n < 0 {
+		return url, "/"
+	}
+	return url[:i+3+n], url[i+3+n:]
+}
+
+// robotsAllow says whether robots.txt allows the claim now. A claim it refuses for good is finished here, one it refuses
+// for now goes back to its buffer.
+func (j *job) robotsAllow(ctx context.Context, claim storage.Claim, q *queue) bool {
+	origin, path := splitURL(claim.URL)
+	policy := j.robots.Peek(origin)
+	if policy == nil {
+		var err error
+		if policy, err = j.robots.Get(ctx, origin); err != nil {
+			j.putBack(q, claim, time.Time{}, "")
+			return false
+		}
+		j.heedPause(ctx, q.key, policy)
+	}
+	now := j.life.cfg.Now()
+	switch policy.Outcome {
+	case robots.Found, robots.AllowAll:
+		if ok, _ := policy.Allowed(path); !ok {
+			j.giveUp(claim, ReasonRobots)
+			return false
+		}
+		return true
+	case robots.Unreachable:
+		if j.progress.robotsUnreachable(origin, now) > maxUnreachable {
+			j.giveUp(claim, ReasonUnreachable)
+			return false
+		}
+	}
+	until := latest(policy.RetryAt, policy.PauseUntil, now.Add(slotRetry))
+	j.putBack(q, claim, until, "robots.txt cannot be had ("+policy.Err+")")
+	return false
+}
+
+// maxUnreachable is how long a robots.txt that cannot be had keeps its host waiting before its URLs are given up.
+const maxUnreachable = 20 * time.Minute
+
+func latest(times ...time.Time) time.Time {
+	var t time.Time
+	for _, u := range times {
+		if u.After(t) {
+			t = u
+		}
+	}
+	return t
+}
+
+// heedPause gates the host where robots.txt asked to wait.
+func (j *job) heedPause(ctx context.Context, key coord.Key, p *robots.Policy) {
+	if d := p.PauseUntil.Sub(j.life.cfg.Now()); d > 0 {
+		j.life.pause(ctx, key, d, "robots.txt asked to wait")
+	}
+}
+
+// giveUp finishes a claim without a request.
+func (j *job) giveUp(claim storage.Claim, why storage.Reason) {
+	state := storage.Excluded
+	if why == ReasonHostDown {
+		state = storage.Failed
+	}
+	j.life.finisher.submit(&outcome{job: j, result: storage.Result{
+		Run: claim.Run, ID: claim.ID, Token: claim.Token,
+		Page: &storage.PageResult{State: state, Reason: why, Attempts: claim.Attempts},
+	}})
+}
