@@ -176,8 +176,7 @@ func (c *Cache) join(ctx context.Context, origin string) (*flight, *Policy) {
 	if e == nil {
 		e = &entry{}
 		c.entries[origin] = e
-		e.used.Store(now.UnixNano())
-		c.evict()
+		defer c.evict() // with its flight set, e itself stays
 	}
 	e.used.Store(now.UnixNano())
 	if e.policy != nil && now.Before(e.policy.expires) {
