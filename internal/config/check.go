@@ -52,7 +52,7 @@ func checkDB(v string) error {
 		if strings.ContainsFunc(v, unicode.IsControl) {
 			return errors.New("no scheme")
 		}
-		return errors.New("no scheme; did you mean sqlite:" + v + "?")
+		return errors.New("no scheme (sqlite:" + v + "?)")
 	}
 	switch scheme {
 	case "sqlite":
@@ -60,7 +60,7 @@ func checkDB(v string) error {
 			return errors.New("no path after sqlite:")
 		}
 		return nil
-	case "postgres", "postgresql", "pg", "mysql":
+	case "postgres", "postgresql", "pg", "mysql", "mariadb":
 	default:
 		return fmt.Errorf("unknown scheme %q", scheme)
 	}
@@ -68,7 +68,7 @@ func checkDB(v string) error {
 	if err != nil {
 		return err
 	}
-	if scheme == "mysql" {
+	if scheme == "mysql" || scheme == "mariadb" {
 		if u.Host == "" {
 			return errors.New("no host")
 		}
