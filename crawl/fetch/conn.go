@@ -13,9 +13,9 @@ import (
 // from "the site may have seen it".
 type rawConn struct {
 	net.Conn
-	sys   syscall.RawConn // nil where the platform or a test's connection has none
-	tried atomic.Int64    // bytes handed to Write, counted before they are written
-	wrote atomic.Pointer[chan struct{}]
+	sys   syscall.RawConn               // nil where the platform or a test's connection has none
+	tried atomic.Int64                  // bytes handed to Write, counted before they are written
+	wake  atomic.Pointer[chan struct{}] // closed by the next Write
 }
 
 func newRawConn(c net.Conn) *rawConn {
@@ -31,33 +31,33 @@ func newRawConn(c net.Conn) *rawConn {
 func (c *rawConn) Write(p []byte) (int, error) {
 	c.tried.Add(int64(len(p)))
 	n, err := c.Conn.Write(p)
-	if w := c.wrote.Load(); w != nil {
-		select {
-		case *w <- struct{}{}:
-		default:
-		}
+	if w := c.wake.Swap(nil); w != nil {
+		close(*w)
 	}
 	return n, err
 }
 
-// awaitWrite waits until something is written after the counter stood at
+// awaitWrite waits until something was written after the counter stood at
 // since, or d has passed; it reports which.
 func (c *rawConn) awaitWrite(since int64, d time.Duration) bool {
-	if c.tried.Load() > since {
-		return true
-	}
-	ch := make(chan struct{}, 1)
-	c.wrote.Store(&ch)
-	if c.tried.Load() > since {
-		return true
-	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-ch:
-		return true
-	case <-timer.C:
-		return c.tried.Load() > since
+	for {
+		w := c.wake.Load()
+		if w == nil {
+			ch := make(chan struct{})
+			if w = &ch; !c.wake.CompareAndSwap(nil, w) {
+				continue
+			}
+		}
+		if c.tried.Load() > since {
+			return true
+		}
+		select {
+		case <-*w:
+		case <-timer.C:
+			return false
+		}
 	}
 }
 
