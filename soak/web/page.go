@@ -27,10 +27,10 @@ func (s *Site) appendTitle(dst []byte, host, page int) []byte {
 // the length aimed at.
 func (s *Site) appendPage(dst []byte, o origin, host, page int, path string, size int, more extras) []byte {
 	start := len(dst)
-	text := func(k uint64) []byte { return s.text.paragraph(s.graph.random(host, page, saltText, k)) }
+	draw := func(k uint64) uint64 { return s.graph.random(host, page, saltText, k) % fillers }
 	var tbuf [64]byte
 	title := s.appendTitle(tbuf[:0], host, page)
-	desc := text(0)
+	desc := s.text.plain[draw(0)]
 	desc = desc[:min(150, len(desc))]
 
 	dst = append(dst, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>"...)
@@ -43,54 +43,58 @@ func (s *Site) appendPage(dst []byte, o origin, host, page int, path string, siz
 	dst = append(dst, title...)
 	dst = append(dst, "\">\n<meta property=\"og:type\" content=\"article\">\n<meta property=\"og:url\" content=\""...)
 	dst = append(append(dst, o...), path...)
-	dst = append(dst, "\">\n<meta name=\"twitter:card\" content=\"summary\">\n<link rel=\"stylesheet\" href=\"/static/style.css\">\n"...)
+	dst = append(dst, "\">\n<meta name=\"twitter:card\" content=\"summary\">\n<link rel=\"stylesheet\" href=\"/static/style.css\">\n"+
+		"<link rel=\"icon\" href=\"/static/icon.png\">\n<meta name=\"author\" content=\"Synthetic\">\n"...)
 	dst = append(dst, `<script type="application/ld+json">{"@context":"https://schema.org","@type":"Article","headline":"`...)
 	dst = append(dst, title...)
 	dst = append(dst, `","wordCount":`...)
 	dst = strconv.AppendInt(dst, int64(size/7), 10)
-	dst = append(dst, "}</script>\n</head>\n<body>\n<header><nav><ul>\n"...)
+	dst = append(dst, "}</script>\n</head>\n<body>\n<header class=\"top\"><nav><ul class=\"nav\">\n"...)
 
 	var lbuf [64]int
 	links := s.graph.appendLinks(lbuf[:0], host, page)
 	fixed := s.graph.fixed
 	footer := fixed / 2
 	for _, to := range links[:fixed-footer] {
-		dst = append(dst, "<li>"...)
+		dst = append(dst, "<li class=\"nav-item\">"...)
 		dst = s.appendAnchor(dst, o, host, page, to, 0)
 		dst = append(dst, "</li>\n"...)
 	}
 	dst = append(dst, "</ul></nav></header>\n<main><article>\n<h1>"...)
 	dst = append(dst, title...)
 	dst = append(dst, "</h1>\n<p class=\"lead\">"...)
-	dst = append(dst, text(1)...)
+	dst = append(dst, s.text.plain[draw(1)]...)
 	dst = append(dst, "</p>\n"...)
 
 	body := links[fixed:]
-	const tail = 420 // about what follows the article
+	const tail = 500 // about what follows the article
 	for k := uint64(2); ; k++ {
-		p := text(k)
+		block := s.text.blocks[draw(k)]
 		room := size - (len(dst) - start) - tail - 75*len(body) - 40*len(more)
-		if len(body) == 0 && room < len(p)/2 {
+		if len(body) == 0 && room < len(block)/2 {
 			break
 		}
 		if k%4 == 2 {
 			dst = append(dst, "<h2>"...)
-			dst = append(dst, s.text.words[s.graph.random(host, page, saltText, k+1<<10)%uint64(len(s.text.words))]...)
+			dst = append(dst, s.text.words[draw(k+1<<10)]...)
 			dst = append(dst, "</h2>\n"...)
 		}
-		dst = append(dst, "<p>"...)
-		if room >= len(p)/2 {
-			dst = append(dst, p...)
+		if room >= len(block)/2 {
+			dst = append(dst, block...)
 		}
-		for range min(2, len(body)) {
-			dst = append(dst, ' ')
-			dst = s.appendAnchor(dst, o, host, page, body[0], k)
-			body = body[1:]
+		if len(body) > 0 {
+			n := min(2, len(body))
+			dst = append(dst, "<p class=\"more\">"...)
+			for _, to := range body[:n] {
+				dst = s.appendAnchor(dst, o, host, page, to, k)
+				dst = append(dst, ' ')
+			}
+			dst = append(dst, "</p>\n"...)
+			body = body[n:]
 		}
-		dst = append(dst, "</p>\n"...)
 		if k%4 == 0 && k < 16 {
 			dst = append(dst, `<img src="/static/img-`...)
-			dst = strconv.AppendUint(dst, s.graph.random(host, page, saltText, k)%100, 10)
+			dst = strconv.AppendUint(dst, draw(k)%100, 10)
 			dst = append(dst, `.png" width="320" height="200"`...)
 			if k != 12 {
 				dst = append(dst, ` alt="`...)

@@ -217,7 +217,7 @@ func (x *exchange) huge(n int64) {
 	}
 	block := make([]byte, 0, 64<<10)
 	for k := uint64(0); len(block) < 63<<10; k++ {
-		block = append(append(append(block, "<p>"...), x.site.text.paragraph(k)...), "</p>\n"...)
+		block = append(block, x.site.text.blocks[k%fillers]...)
 	}
 	for n > int64(len(block)) {
 		if !x.write(block) {
