@@ -29,26 +29,22 @@ var notPublic = func() []netip.Prefix {
 		"240.0.0.0/4",      // reserved and broadcast, RFC 1112
 		"168.63.129.16/32", // Azure's platform address, reachable from its guests only
 
-		"::/8",              // unspecified, loopback, IPv4-compatible (RFC 4291), IPv4-mapped
-		"64:ff9b::/96",      // NAT64, RFC 6052
-		"64:ff9b:1::/48",    // NAT64 local, RFC 8215
-		"100::/64",          // discard, RFC 6666
-		"100:0:0:1::/64",    // dummy, RFC 9780
+		// Of IPv6 only 2000::/3 is considered at all, which leaves out
+		// loopback, IPv4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48),
+		// discard, segment routing, unique local, link-local and multicast.
 		"2001::/23",         // IETF protocol assignments, Teredo, benchmarks, ORCHID
 		"2001:db8::/32",     // documentation, RFC 3849
 		"2002::/16",         // 6to4, RFC 3056
 		"2620:4f:8000::/48", // AS112, RFC 7534
 		"3fff::/20",         // documentation, RFC 9637
-		"5f00::/16",         // segment routing, RFC 9602
-		"fc00::/7",          // unique local, RFC 4193; metadata of AWS and GCP
-		"fe80::/10",         // link-local, RFC 4291
-		"fec0::/10",         // site-local, RFC 3879
-		"ff00::/8",          // multicast, RFC 4291
 	} {
 		out = append(out, netip.MustParsePrefix(s))
 	}
 	return out
 }()
+
+// globalUnicast6 is all of IPv6 that IANA has given out for unicast so far.
+var globalUnicast6 = netip.MustParsePrefix("2000::/3")
 
 // public reports whether a is a globally reachable unicast address. An
 // IPv4-mapped address is judged by the IPv4 address inside: that is what the
@@ -57,7 +53,9 @@ func public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
 	}
-	a = a.Unmap()
+	if a = a.Unmap(); a.Is6() && !globalUnicast6.Contains(a) {
+		return false
+	}
 	for _, p := range notPublic {
 		if p.Contains(a) {
 			return false
