@@ -125,7 +125,11 @@ func (p *Plan) take(url string) (Node, bool) {
 		return Node{}, false
 	}
 	n := p.queue[i]
-	p.queue = slices.Delete(p.queue, i, i+1)
+	if i == 0 {
+		p.queue = p.queue[1:] // the usual case, without moving the rest
+	} else {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	}
 	return n, true
 }
 

@@ -343,6 +343,10 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 	if t.empty {
 		return true, nil
 	}
+	if el == fieldLink && (x.kind == URLSet || !isAlternate(t)) { // <link rel="enclosure">http://...</link>
+		x.skip, x.depth = append([]byte{}, t.local...), 1
+		return true, nil
+	}
 	x.field, x.perm = el, true
 	if el == fieldGUID {
 		if v, ok := t.attr("ispermalink"); ok && foldEqual(v, "false") {
@@ -395,15 +399,15 @@ func (x *xmlReader) begin(t tag) {
 
 // link takes a <link href>: an alternate language in a urlset, the page in a feed.
 func (x *xmlReader) link(t tag, href []byte) {
-	rel, hasRel := t.attr("rel")
+	if !isAlternate(t) {
+		return
+	}
 	if x.kind != URLSet {
-		if !hasRel || foldEqual(bytes.TrimSpace(rel), "alternate") {
-			x.setLoc(href, 3)
-		}
+		x.setLoc(href, 3)
 		return
 	}
 	lang, ok := t.attr("hreflang")
-	if !ok || hasRel && !foldEqual(bytes.TrimSpace(rel), "alternate") || len(x.cur.Alternates) >= x.d.limits.MaxAlternates {
+	if !ok || len(x.cur.Alternates) >= x.d.limits.MaxAlternates {
 		return
 	}
 	h, _ := unescape(nil, href)
@@ -413,6 +417,12 @@ func (x *xmlReader) link(t tag, href []byte) {
 		return
 	}
 	x.cur.Alternates = append(x.cur.Alternates, Alternate{Lang: clip(string(l)), Href: urlString(h)})
+}
+
+// isAlternate says that a link leads to the page itself: by rel, or without one.
+func isAlternate(t tag) bool {
+	rel, ok := t.attr("rel")
+	return !ok || foldEqual(bytes.TrimSpace(rel), "alternate")
 }
 
 // setLoc takes a URL unless a better source gave one.
