@@ -15,35 +15,43 @@ const prescanBytes = 1024
 
 const utf8Name = "utf-8"
 
+// foundCharset is what sniffCharset found.
+type foundCharset struct {
+	enc     encoding.Encoding // nil for UTF-8
+	name    string            // canonical WHATWG name, lower case
+	bom     int               // bytes of byte order mark
+	certain bool              // a later meta element does not change it
+	valid   bool              // the body is known to be valid UTF-8
+}
+
 // sniffCharset finds the encoding of a page: byte order mark, Content-Type, meta prescan, XML declaration, then UTF-8 when the
-// bytes are that and windows-1252 otherwise (HTML standard section 13.2.3.2). The name is the canonical WHATWG one, lower case.
-// A nil encoding means UTF-8.
-func sniffCharset(body []byte, contentType string) (enc encoding.Encoding, name string, bom int) {
+// bytes are that and windows-1252 otherwise (HTML standard section 13.2.3.2).
+func sniffCharset(body []byte, contentType string) foundCharset {
 	switch {
 	case bytes.HasPrefix(body, []byte("\xEF\xBB\xBF")):
-		return nil, utf8Name, 3
+		return foundCharset{name: utf8Name, bom: 3, certain: true}
 	case bytes.HasPrefix(body, []byte("\xFE\xFF")):
-		enc, name = lookupCharset("utf-16be")
-		return enc, name, 2
+		enc, name := lookupCharset("utf-16be")
+		return foundCharset{enc: enc, name: name, bom: 2, certain: true}
 	case bytes.HasPrefix(body, []byte("\xFF\xFE")):
-		enc, name = lookupCharset("utf-16le")
-		return enc, name, 2
+		enc, name := lookupCharset("utf-16le")
+		return foundCharset{enc: enc, name: name, bom: 2, certain: true}
 	}
 	if label := contentTypeCharset(contentType); label != "" {
-		if enc, name = lookupCharset(label); name != "" {
-			return enc, name, 0
+		if enc, name := lookupCharset(label); name != "" {
+			return foundCharset{enc: enc, name: name, certain: true}
 		}
 	}
 	if label := prescan(body[:min(len(body), prescanBytes)]); label != "" {
-		if enc, name = lookupCharset(label); name != "" {
-			return enc, name, 0
+		if enc, name := lookupCharset(label); name != "" {
+			return foundCharset{enc: enc, name: name}
 		}
 	}
 	if validUTF8(body) {
-		return nil, utf8Name, 0
+		return foundCharset{name: utf8Name, valid: true}
 	}
-	enc, name = lookupCharset("windows-1252")
-	return enc, name, 0
+	enc, name := lookupCharset("windows-1252")
+	return foundCharset{enc: enc, name: name}
 }
 
 // validUTF8 is utf8.Valid that forgives a last character cut short by the size cap. Plain ASCII is not told apart here: it reads

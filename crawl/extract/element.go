@@ -186,7 +186,7 @@ func (s *scan) element(id tagID) {
 		}
 	case tagHTML:
 		lang := s.attr(attrLang)
-		if lang == nil {
+		if lang == nil && s.xml { // in HTML it is an attribute without meaning
 			lang = s.attr(attrXMLLang)
 		}
 		if lang != nil && !s.haveLang && !s.noscript {

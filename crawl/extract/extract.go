@@ -71,21 +71,39 @@ func (e *Extractor) HTML(in Input) *Page {
 	if in.MaxLinks > 0 {
 		maxLinks = in.MaxLinks
 	}
-	s := &p.scan
-	s.begin(p, product, maxLinks)
-
-	f := &p.Facts
-	if len(in.Body) > 0 {
-		putHash(&f.BodyHash, in.Body)
+	found := sniffCharset(in.Body, in.ContentType)
+	p.read(in, found, product, maxLinks)
+	// A meta element that the prescan did not reach may still name another encoding. Browsers start over then, once (HTML standard
+	// section 13.2.3.4).
+	if late := p.scan.lateCharset; late != "" {
+		p.scan.release()
+		clear(p.Links)
+		p.Links, p.Facts = p.Links[:0], Facts{}
+		found.enc, found.name = lookupCharset(late)
+		found.certain = true
+		p.read(in, found, product, maxLinks)
 	}
-	enc, name, bom := sniffCharset(in.Body, in.ContentType)
-	f.Charset = name
-	buf := in.Body[bom:]
+	p.scan.finish()
+	if len(in.Body) > 0 {
+		putHash(&p.Facts.BodyHash, in.Body)
+	}
+	return p
+}
+
+// read makes one pass over the page in the given encoding.
+func (p *Page) read(in Input, found foundCharset, product string, maxLinks int) {
+	s, f := &p.scan, &p.Facts
+	s.begin(p, product, maxLinks)
+	f.Charset = found.name
+	if !found.certain {
+		s.tentative = found.name
+	}
+	buf := in.Body[found.bom:]
 	switch {
-	case enc != nil:
-		s.decoded = decode(s.decoded[:0], buf, enc)
+	case found.enc != nil:
+		s.decoded = decode(s.decoded[:0], buf, found.enc)
 		buf = s.decoded
-	case !validUTF8(buf):
+	case !found.valid && !validUTF8(buf):
 		f.Notes |= NoteBadBytes
 		s.decoded = repairUTF8(s.decoded[:0], buf)
 		buf = s.decoded
@@ -98,8 +116,6 @@ func (e *Extractor) HTML(in Input) *Page {
 	}
 	s.xml = isXHTML(in.ContentType)
 	s.document(buf)
-	s.finish()
-	return p
 }
 
 // Release gives the buffers back. Links and their bytes are invalid afterwards; a copied Facts is not. A second call does nothing.

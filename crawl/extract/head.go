@@ -89,21 +89,40 @@ func (s *scan) addHreflang(lang, href []byte) {
 
 // meta takes a meta element.
 func (s *scan) meta() {
+	if label := s.attr(attrCharset); label != nil && !s.noscript {
+		s.metaCharset(trimSpace(label))
+	}
 	content := s.attr(attrContent)
 	if content == nil {
 		return
 	}
-	if equiv := s.attr(attrHTTPEquiv); equiv != nil && equalFold(equiv, "refresh") {
+	equiv := s.attr(attrHTTPEquiv)
+	if equalFold(equiv, "refresh") {
 		s.refresh(content, false)
 	}
 	if s.noscript {
 		return
+	}
+	if equalFold(equiv, "content-type") && !s.t.has(attrCharset) {
+		s.metaCharset([]byte(metaContentCharset(content)))
 	}
 	name := trimSpace(s.attr(attrName))
 	property := trimSpace(s.attr(attrProperty))
 	if len(property) > 0 && !s.social(property, content) || len(property) == 0 {
 		s.namedMeta(name, content)
 	}
+}
+
+// metaCharset notes that a meta element names another encoding than the one the page is read in.
+func (s *scan) metaCharset(label []byte) {
+	if s.tentative == "" || len(label) == 0 || !knownCharset(string(label)) {
+		return
+	}
+	late := metaLabel(string(label))
+	if _, name := lookupCharset(late); name != s.tentative {
+		s.lateCharset = late
+	}
+	s.tentative = "" // the first one settles it
 }
 
 // namedMeta takes a meta element with a name attribute.

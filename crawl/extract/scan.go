@@ -29,6 +29,9 @@ type scan struct {
 	maxLinks int
 	xml      bool
 
+	tentative   string // name of the encoding while a meta element may change it
+	lateCharset string // label of the encoding to start over with
+
 	decoded []byte // body turned into UTF-8, when it was not
 	arena   []byte // decoded attribute values
 	text    textSink
@@ -66,6 +69,7 @@ type scan struct {
 
 func (s *scan) begin(p *Page, product string, maxLinks int) {
 	s.page, s.f, s.product, s.maxLinks = p, &p.Facts, product, maxLinks
+	s.tentative, s.lateCharset = "", ""
 	s.inHead = true
 	s.frameset, s.noscript = false, false
 	s.hidden, s.foreignOver = 0, 0
@@ -118,6 +122,9 @@ func (s *scan) document(buf []byte) {
 		case tokenStart:
 			s.capture = captureNone
 			s.startTag()
+			if s.lateCharset != "" {
+				return
+			}
 			t.cdata = s.xml || s.foreignCurrent()
 		case tokenEnd:
 			s.capture = captureNone

@@ -82,6 +82,9 @@ func (s *textSink) write(b []byte, raw bool) {
 				out = out[s.char(out):]
 			}
 			i += n
+		case c == 0 && raw:
+			s.put([]byte("\uFFFD")) // raw text and CDATA show NUL, ordinary text drops it
+			i++
 		default:
 			i += s.char(b[i:])
 		}
