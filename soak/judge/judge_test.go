@@ -220,6 +220,36 @@ func TestRepeatsAreExplained(t *testing.T) {
 	}
 }
 
+func TestInFlight(t *testing.T) {
+	killed := epoch.Add(time.Minute)
+	hit := func(path string, from, to time.Duration) web.Hit {
+		h := web.Hit{Agent: agent, Host: host, Path: path, Arrival: killed.Add(from)}
+		if to != 0 {
+			h.End = killed.Add(to)
+		}
+		return h
+	}
+	got := judge.InFlight([]web.Hit{
+		hit("/long-done", -2*time.Second, -time.Second),
+		hit("/just-done", -2*time.Second, -50*time.Millisecond),
+		hit("/open", -time.Second, time.Millisecond),
+		hit("/for-ever", -time.Second, 0),
+		hit("/after", time.Millisecond, time.Second),
+	}, killed, 100*time.Millisecond)
+	want := []string{"/for-ever", "/just-done", "/open"}
+	var paths []string
+	for q, n := range got {
+		if n != 1 || q.Agent != agent || q.Host != host {
+			t.Errorf("got %+v %d times, want once", q, n)
+		}
+		paths = append(paths, q.Path)
+	}
+	slices.Sort(paths)
+	if !slices.Equal(paths, want) {
+		t.Errorf("got %q, want %q", paths, want)
+	}
+}
+
 func TestEachAgentIsARun(t *testing.T) {
 	s := site(t)
 	hits := cleanLog(s.Expected())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"deepcrawl/soak/web"
 )
@@ -84,6 +85,20 @@ type Repeats struct {
 	// Retries is the number of further requests granted to paths whose final
 	// answer looks transient: status 500, a body too short or too slow.
 	Retries int
+}
+
+// InFlight counts, for Repeats.Explained, the requests a process that was
+// killed at a moment may have had no chance to record: those in flight then,
+// and those that ended within the time a result may wait to be committed.
+// hits holds the requests of that process only.
+func InFlight(hits []web.Hit, killed time.Time, commit time.Duration) map[Request]int {
+	open := map[Request]int{}
+	for _, h := range hits {
+		if !h.Arrival.After(killed) && (h.End.IsZero() || !h.End.Before(killed.Add(-commit))) {
+			open[requestOf(h)]++
+		}
+	}
+	return open
 }
 
 // Repeated finds paths that one agent requested more often than they needed

@@ -163,6 +163,9 @@ func (x *exchange) cut(raw string, reset bool) {
 // asset answers for style sheets and images.
 func (x *exchange) asset(name string) {
 	x.kind = KindAsset
+	if !x.wait(x.site.cfg.Latency) {
+		return
+	}
 	if strings.HasSuffix(name, ".css") {
 		x.send(http.StatusOK, "text/css", []byte("body { margin: 2em }\n"))
 		return

@@ -10,10 +10,10 @@ import (
 // misbehave answers as a transient kind does.
 func (x *exchange) misbehave(page int, kind Kind) {
 	e := &x.site.cfg.Errors
+	x.kind = kind
 	if kind != KindHang && !x.wait(x.site.cfg.Latency) {
 		return
 	}
-	x.kind = kind
 	switch kind {
 	case KindFails:
 		x.sendText(http.StatusInternalServerError, "something broke\n")
@@ -42,10 +42,10 @@ func (x *exchange) permanent(page int, kind Kind) {
 		x.page(page, kind)
 		return
 	}
+	x.kind = kind
 	if !x.wait(x.site.cfg.Latency) {
 		return
 	}
-	x.kind = kind
 	switch kind {
 	case KindNotFound:
 		x.sendText(http.StatusNotFound, "this page is linked and missing\n")
@@ -106,10 +106,10 @@ func (s *Site) movedNumber(host int, rest string) (hop, page int, ok bool) {
 // redirect answers for hop n of a page's redirects, the page itself being the
 // hop of the highest number.
 func (x *exchange) redirect(page, hop int) {
+	x.kind = KindRedirect
 	if !x.wait(x.site.cfg.Latency) {
 		return
 	}
-	x.kind = KindRedirect
 	x.w.Header().Set("Location", x.site.movedPath(x.host, page, hop-1))
 	x.sendText(x.site.redirectStatus(x.host, page, hop), "moved\n")
 }

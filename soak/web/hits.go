@@ -27,7 +27,9 @@ type Hit struct {
 	Bytes   int64  // of the body, as sent
 	Agent   string // User-Agent
 	Source  string // client's address, without port
-	Aborted bool   // the peer closed before the answer was complete
+	// Aborted tells that the peer was seen to close before the answer was
+	// complete. It may close unseen while the last piece is on its way.
+	Aborted bool
 	// Gate is the time before which the answer asked the client not to come
 	// back (Retry-After, RFC 9110 section 10.2.3); zero if it did not ask.
 	Gate time.Time

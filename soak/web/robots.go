@@ -9,10 +9,10 @@ import (
 // robots answers for /robots.txt.
 func (x *exchange) robots() {
 	c := &x.site.cfg
+	x.kind = KindRobots
 	if !x.wait(c.Latency) {
 		return
 	}
-	x.kind = KindRobots
 	if r := c.Robots; r.Status != 0 && (r.Times == 0 || x.site.before.add(x) <= r.Times) {
 		switch r.Status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:

@@ -88,9 +88,7 @@ func (x *exchange) route() {
 		x.robots()
 		return
 	case "static":
-		if x.wait(s.cfg.Latency) {
-			x.asset(rest)
-		}
+		x.asset(rest)
 		return
 	case "private":
 		if n, ok := s.privatePage(rest); ok {
@@ -155,6 +153,7 @@ func (x *exchange) page(n int, kind Kind) {
 	if n > 0 && c.SlowShare > 0 && s.graph.chance(x.host, n, saltSlow) < c.SlowShare {
 		latency = c.SlowLatency
 	}
+	x.kind = kind
 	if !x.wait(latency) {
 		return
 	}
@@ -162,7 +161,6 @@ func (x *exchange) page(n int, kind Kind) {
 	if kind == KindBig {
 		size = c.Errors.BigBytes
 	}
-	x.kind = kind
 	buf := s.bufs.Get().(*[]byte)
 	*buf = s.appendPage((*buf)[:0], x.origin, x.host, n, x.r.URL.EscapedPath(), size, x.extras(n))
 	zip := c.GzipShare > 0 && s.graph.chance(x.host, n, saltGzip) < c.GzipShare && acceptsGzip(x.r)

@@ -39,10 +39,10 @@ func (x *exchange) sitemap(name string) bool {
 		}
 		child = n
 	}
+	x.kind = KindSitemap
 	if !x.wait(s.cfg.Latency) {
 		return true
 	}
-	x.kind = KindSitemap
 	switch {
 	case child == 0:
 		x.send(http.StatusOK, "application/xml", s.sitemapIndex(x.origin))

@@ -92,8 +92,8 @@ func (x *exchange) trap(rest string) bool {
 	if t == TrapSlow {
 		latency = s.cfg.TrapSizes.SlowLatency
 	}
+	x.kind = KindTrap
 	if !x.wait(latency) {
-		x.kind = KindTrap
 		return true
 	}
 	return x.spring(t, rest)
@@ -101,7 +101,6 @@ func (x *exchange) trap(rest string) bool {
 
 func (x *exchange) spring(t Trap, rest string) bool {
 	sizes := x.site.cfg.TrapSizes
-	x.kind = KindTrap
 	switch t {
 	case TrapCalendar:
 		body, ok := calendar(rest)
