@@ -132,7 +132,7 @@ func Decode(ctx context.Context, r io.Reader, l Limits, yield func(Entry) error)
 	}
 	d.info.Bytes = in.outer.n
 	for _, w := range in.warn {
-		d.warn(0, w)
+		d.note(w)
 	}
 	switch {
 	case err == nil:
@@ -142,7 +142,7 @@ func Decode(ctx context.Context, r io.Reader, l Limits, yield func(Entry) error)
 		return d.info, nil
 	case errors.Is(err, errLimit):
 		d.info.Truncated = true
-		d.warn(0, fmt.Sprintf("cut at %d bytes", l.MaxBytes))
+		d.note(fmt.Sprintf("cut at %d bytes", l.MaxBytes))
 		if d.info.Kind == Unknown {
 			return d.info, fmt.Errorf("%w: nothing like one in the first %d bytes", ErrNotSitemap, l.MaxBytes)
 		}
@@ -172,23 +172,27 @@ type decoder struct {
 // maxWarnings bounds Info.Warnings.
 const maxWarnings = 20
 
-func (d *decoder) warn(line int, what string) {
-	if len(d.info.Warnings) >= maxWarnings {
-		return
+// warn notes what a person should know, with the line it is about. It is cheap
+// once the list is full: a file can be wrong a million times.
+func (d *decoder) warn(format string, args ...any) {
+	if len(d.info.Warnings) < maxWarnings {
+		d.info.Warnings = append(d.info.Warnings, fmt.Sprintf("line %d: ", d.s.line())+fmt.Sprintf(format, args...))
 	}
-	if line > 0 {
-		what = fmt.Sprintf("line %d: %s", line, what)
+}
+
+// note is warn for what belongs to no line.
+func (d *decoder) note(what string) {
+	if len(d.info.Warnings) < maxWarnings {
+		d.info.Warnings = append(d.info.Warnings, what)
 	}
-	d.info.Warnings = append(d.info.Warnings, what)
 }
 
 // broken notes damage; reading goes on.
 func (d *decoder) broken(what string) {
-	line := d.s.line()
 	if d.damage == nil {
-		d.damage = fmt.Errorf("%w: line %d: %s", ErrSyntax, line, what)
+		d.damage = fmt.Errorf("%w: line %d: %s", ErrSyntax, d.s.line(), what)
 	}
-	d.warn(line, what)
+	d.warn("%s", what)
 }
 
 // deliver hands an entry to yield; it is false when reading must end.
@@ -196,15 +200,15 @@ func (d *decoder) deliver(e Entry) bool {
 	switch {
 	case e.Loc == "":
 		d.info.Skipped++
-		d.warn(d.s.line(), "entry without a URL")
+		d.warn("entry without a URL")
 		return true
 	case len(e.Loc) > d.limits.MaxURLLen:
 		d.info.Skipped++
-		d.warn(d.s.line(), fmt.Sprintf("URL of more than %d bytes", d.limits.MaxURLLen))
+		d.warn("URL of more than %d bytes", d.limits.MaxURLLen)
 		return true
 	case d.info.Entries >= d.limits.MaxEntries:
 		d.full, d.info.Truncated = true, true
-		d.warn(d.s.line(), fmt.Sprintf("cut at %d entries", d.limits.MaxEntries))
+		d.warn("cut at %d entries", d.limits.MaxEntries)
 		return false
 	}
 	d.info.Entries++

@@ -128,8 +128,10 @@ type xmlReader struct {
 	raw    []byte  // its text since the last CDATA, as written
 	direct []byte  // text of the entry itself
 
+	depth int    // 0, or how many elements named skip are open
 	skip  []byte // the name of a foreign child being skipped
-	depth int    // how many of that name are open
+
+	scratch []byte
 
 	ampSeen bool
 }
@@ -226,7 +228,7 @@ func (x *xmlReader) text(b []byte) {
 		if room := 8*x.d.limits.MaxURLLen + maxReserve - len(x.raw); room > 0 {
 			x.raw = append(x.raw, b[:min(len(b), room)]...)
 		}
-	case x.open && x.skip == nil && len(x.direct) <= x.d.limits.MaxURLLen:
+	case x.open && x.depth == 0 && len(x.direct) <= x.d.limits.MaxURLLen:
 		if b = bytes.TrimSpace(b); len(b) > 0 {
 			x.direct = append(x.direct, b[:min(len(b), x.d.limits.MaxURLLen+1)]...)
 		}
@@ -257,14 +259,13 @@ func (x *xmlReader) flush() {
 	if bytes.IndexByte(x.raw, '&') < 0 {
 		x.keep(x.raw)
 	} else {
-		var b []byte
-		b, bad = unescape(nil, x.raw)
-		x.keep(b)
+		x.scratch, bad = unescape(x.scratch[:0], x.raw)
+		x.keep(x.scratch)
 	}
 	x.raw = x.raw[:0]
 	if bad && !x.ampSeen {
 		x.ampSeen = true
-		x.d.warn(x.d.s.line(), `"&" not written as "&amp;"`)
+		x.d.warn(`"&" not written as "&amp;"`)
 	}
 }
 
@@ -288,7 +289,7 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 		}
 	}
 	if !x.primed && (el == entURL && x.kind == Index || el == entSitemap && x.kind == URLSet) {
-		x.d.warn(x.d.s.line(), fmt.Sprintf("<%s> in a file that says it is of kind %s", t.local, x.kind))
+		x.d.warn("<%s> in a file that says it is of kind %s", t.local, x.kind)
 		x.kind, x.entry = kindOf(el)
 		x.d.info.Kind = x.kind
 	}
@@ -311,11 +312,11 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 	if !x.open {
 		if el == entURL && x.kind == Index || el == entSitemap && x.kind == URLSet {
 			x.d.info.Skipped++
-			x.d.warn(x.d.s.line(), fmt.Sprintf("<%s> among entries of kind %s", t.local, x.kind))
+			x.d.warn("<%s> among entries of kind %s", t.local, x.kind)
 		}
 		return true, nil
 	}
-	if x.skip != nil {
+	if x.depth > 0 {
 		if !t.empty && bytes.Equal(t.local, x.skip) {
 			x.depth++
 		}
@@ -323,7 +324,7 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 	}
 	if !x.isField(el, t) {
 		if x.field == other && !t.empty {
-			x.skip, x.depth = append([]byte{}, t.local...), 1
+			x.skip, x.depth = append(x.skip[:0], t.local...), 1
 		}
 		return true, nil // inside a field: its text counts, the markup does not
 	}
@@ -335,7 +336,7 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 		if href, ok := t.attr("href"); ok {
 			x.link(t, href)
 			if !t.empty {
-				x.skip, x.depth = append([]byte{}, t.local...), 1
+				x.skip, x.depth = append(x.skip[:0], t.local...), 1
 			}
 			return true, nil
 		}
@@ -344,7 +345,7 @@ func (x *xmlReader) start(t tag) (more bool, err error) {
 		return true, nil
 	}
 	if el == fieldLink && (x.kind == URLSet || !isAlternate(t)) { // <link rel="enclosure">http://...</link>
-		x.skip, x.depth = append([]byte{}, t.local...), 1
+		x.skip, x.depth = append(x.skip[:0], t.local...), 1
 		return true, nil
 	}
 	x.field, x.perm = el, true
@@ -389,7 +390,7 @@ func (x *xmlReader) isField(el element, t tag) bool {
 func (x *xmlReader) begin(t tag) {
 	x.open, x.cur, x.rank = true, Entry{}, [2]int{}
 	x.direct = x.direct[:0]
-	x.field, x.skip = other, nil
+	x.field, x.depth = other, 0
 	if x.kind == RSS {
 		if v, ok := t.attr("about"); ok { // RSS 1.0
 			x.setLoc(v, 1)
@@ -443,7 +444,7 @@ func (x *xmlReader) takeTime(b []byte, rank int) {
 	}
 	t, ok := parseTime(string(b[:min(len(b), 64)]))
 	if !ok {
-		x.d.warn(x.d.s.line(), fmt.Sprintf("date %q is not understood", clip(string(b))))
+		x.d.warn("date %q is not understood", clip(string(b)))
 		return
 	}
 	x.cur.LastMod, x.rank[1] = t, rank
@@ -454,7 +455,7 @@ func (x *xmlReader) end(t tag) bool {
 	el := elementOf(t.local)
 	switch {
 	case x.open && el == x.entry && string(t.prefix) == x.prefix:
-		if x.field != other || x.skip != nil {
+		if x.field != other || x.depth > 0 {
 			x.d.broken("an entry ends inside one of its elements")
 		}
 		return x.finish()
@@ -468,11 +469,9 @@ func (x *xmlReader) end(t tag) bool {
 		if el == x.entry && x.kind != Unknown && string(t.prefix) == x.prefix {
 			x.d.broken("an entry ends that did not begin")
 		}
-	case x.skip != nil:
+	case x.depth > 0:
 		if bytes.Equal(t.local, x.skip) {
-			if x.depth--; x.depth == 0 {
-				x.skip = nil
-			}
+			x.depth--
 		}
 	case x.field != other:
 		if el == x.field {
@@ -514,7 +513,7 @@ func (x *xmlReader) closeField() {
 		if f, ok := parsePriority(v); ok {
 			x.cur.Priority, x.cur.HasPriority = f, true
 		} else if len(v) > 0 {
-			x.d.warn(x.d.s.line(), fmt.Sprintf("priority %q is not understood", clip(string(v))))
+			x.d.warn("priority %q is not understood", clip(string(v)))
 		}
 	case fieldChangeFreq:
 		x.cur.ChangeFreq = parseChangeFreq(v)
@@ -527,7 +526,7 @@ func (x *xmlReader) finish() bool {
 	if x.field != other {
 		x.closeField()
 	}
-	x.open, x.skip = false, nil
+	x.open, x.depth = false, 0
 	if x.cur.Loc == "" && (x.kind == Index || x.kind == URLSet) {
 		// <sitemap>http://...</sitemap>, the <loc> forgotten
 		b, _ := unescape(nil, x.direct)
