@@ -3,21 +3,34 @@ package extract
 import (
 	"bytes"
 	"net/http"
+	"unicode/utf8"
 )
 
 // headers reads what HTTP headers say about the page: Link, X-Robots-Tag, Refresh.
 func (s *scan) headers(h http.Header) {
 	for _, line := range h["Link"] {
-		eachHeaderLink([]byte(line), s.headerLink)
+		eachHeaderLink(headerText(line), s.headerLink)
 	}
 	for _, line := range h["X-Robots-Tag"] {
-		s.robotsHeader([]byte(line))
+		s.robotsHeader(headerText(line))
 	}
 	for _, line := range h["Refresh"] {
 		if !s.f.HasRefresh {
-			s.refresh([]byte(line), true)
+			s.refresh(headerText(line), true)
 		}
 	}
+}
+
+// headerText is a header value as UTF-8: bytes that are not that are read one by one, as ISO-8859-1 (RFC 9110 section 5.5).
+func headerText(line string) []byte {
+	if utf8.ValidString(line) {
+		return []byte(line)
+	}
+	out := make([]byte, 0, 2*len(line))
+	for i := 0; i < len(line); i++ {
+		out = utf8.AppendRune(out, rune(line[i]))
+	}
+	return out
 }
 
 // headerTarget is one link-value of a Link header.
