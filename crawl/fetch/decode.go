@@ -228,6 +228,11 @@ func inflateGzip(b []byte, in int64, lim limits) ([]byte, error) {
 	} else {
 		err = r.Reset(src)
 	}
+	if err == gzip.ErrHeader {
+		if plain := plainGzip(b); plain != nil {
+			return inflateGzip(plain, in, lim)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +250,46 @@ func inflateGzip(b []byte, in int64, lim limits) ([]byte, error) {
 			return out, nil
 		}
 	}
+}
+
+// plainGzip returns b without the optional parts of its first member's header,
+// of which compress/gzip refuses file names and comments over 511 bytes; nil
+// where there are none or the header is broken (RFC 1952 section 2.3).
+func plainGzip(b []byte) []byte {
+	const extra, name, comment, reserved, checksum = 4, 8, 16, 0xe0, 2
+	if len(b) < 10 || b[0] != 0x1f || b[1] != 0x8b || b[2] != 8 {
+		return nil
+	}
+	flags, i := b[3], 10
+	if flags&(extra|name|comment) == 0 || flags&reserved != 0 {
+		return nil
+	}
+	if flags&extra != 0 {
+		if len(b) < i+2 {
+			return nil
+		}
+		i += 2 + int(b[i]) + int(b[i+1])<<8
+	}
+	for _, text := range [...]byte{name, comment} {
+		if flags&text == 0 {
+			continue
+		}
+		if i >= len(b) {
+			return nil
+		}
+		n := bytes.IndexByte(b[i:], 0)
+		if n < 0 {
+			return nil
+		}
+		i += n + 1
+	}
+	if flags&checksum != 0 {
+		i += 2
+	}
+	if i >= len(b) {
+		return nil
+	}
+	return append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, b[i:]...)
 }
 
 func inflateZlib(b []byte, in int64, lim limits) ([]byte, error) {

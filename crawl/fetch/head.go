@@ -70,9 +70,10 @@ func headEnd(b []byte, from int) int {
 //     for it, and browsers step over it.
 //   - White space between name and colon goes (RFC 9112 section 5.1).
 //   - Control bytes in values become spaces (RFC 9110 section 5.5).
-//   - Transfer-Encoding: "identity" goes, "chunked" said twice is said once,
-//     "gzip, chunked" becomes "chunked"; the body's own first bytes give the
-//     gzip away later.
+//   - A Transfer-Encoding that does not name "chunked" goes ("identity", and
+//     codings never asked for): the body is read by length or to the end, as
+//     browsers do. "chunked" said twice is said once, and "gzip, chunked"
+//     becomes "chunked"; the body's own first bytes give the gzip away later.
 //   - A Content-Length that is no number goes; "10, 10" is 10 (RFC 9110
 //     section 8.6).
 func mendHead(b []byte) (head, int) {
@@ -153,12 +154,13 @@ func (h *head) field(line, text []byte) (n int, drop bool) {
 		}
 		n = len(name) + 1 + size
 	case len(name) == len("Transfer-Encoding") && asciiFold(name, "transfer-encoding"):
-		last := bytes.TrimSpace(value)
-		if i := bytes.LastIndexByte(last, ','); i >= 0 {
-			last = bytes.TrimSpace(last[i+1:])
+		last, chunked := value, false
+		for part := range bytes.SplitSeq(value, []byte{','}) {
+			last = bytes.TrimSpace(part)
+			chunked = chunked || asciiFold(last, "chunked")
 		}
 		switch {
-		case asciiFold(last, "identity"), asciiFold(last, "chunked") && h.chunked:
+		case !chunked, h.chunked:
 			return 0, true
 		case asciiFold(last, "chunked"):
 			h.chunked = true

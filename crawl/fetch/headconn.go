@@ -27,7 +27,9 @@ type headConn struct {
 
 	// Owned by the goroutine that reads.
 	inBody  bool
-	left    int64  // of the body; -1 when its end is not known by length
+	left    int64 // of the body; -1 when its end is not known by length
+	chunked bool
+	chunks  chunks
 	buf     []byte // of a head that needs several reads
 	scanned int    // of buf
 	out     []byte // ready to be handed out
@@ -68,14 +70,18 @@ func (c *headConn) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		n, err := c.Conn.Read(p)
-		if err != nil && (c.inBody || n == 0) {
-			c.spent.Store(true)
-		}
 		switch {
 		case n == 0 && err == nil:
 			continue
 		case n == 0:
-			return 0, err // of a head cut short nothing is handed out
+			// Of a head cut short nothing is handed out. A last chunk without
+			// the blank line after it is whole for all that.
+			c.spent.Store(true)
+			if c.inBody && c.chunked && c.chunks.state == chunkTrailer && err == io.EOF {
+				c.chunks.state = chunkEnd
+				return copy(p, "\r\n"), nil
+			}
+			return 0, err
 		case c.idle.Load():
 			c.spent.Store(true) // nothing was asked for
 			return 0, io.EOF
@@ -84,45 +90,55 @@ func (c *headConn) Read(p []byte) (int, error) {
 			c.inBody = false // net/http writes a request only after the last body's end
 		}
 		if c.inBody {
-			n = c.take(n)
-			if n == 0 {
-				return 0, io.EOF
-			}
-			return n, err
+			n = c.take(p[:n])
+		} else {
+			c.asked.Store(false)
+			n = c.head(p, n)
 		}
-		c.asked.Store(false)
-		if n = c.head(p, n); n > 0 {
-			return n, err
-		}
-		if err != nil && len(c.out) == 0 {
-			c.spent.Store(true)
-			return 0, err
+		if n > 0 {
+			return n, nil // an error will come again
 		}
 	}
 }
 
-// take counts n bytes of body and returns how many of them belong to it.
-func (c *headConn) take(n int) int {
-	if c.left < 0 {
+// take looks at b, bytes of the body, and returns how many of them to hand
+// out; 0 when there is something else in out, or nothing. What follows the
+// body belongs to no response.
+func (c *headConn) take(b []byte) int {
+	switch {
+	case c.chunked:
+		n, out, used := c.chunks.filter(b, c.buf[:0])
+		if used < len(b) {
+			c.spent.Store(true)
+		}
+		if n == 0 {
+			c.out, c.buf = out, out[:0]
+		}
 		return n
+	case c.left < 0:
+		return len(b)
 	}
-	if int64(n) > c.left {
-		n = int(c.left)
+	n := min(c.left, int64(len(b)))
+	if n < int64(len(b)) {
 		c.spent.Store(true)
 	}
-	c.left -= int64(n)
-	return n
+	c.left -= n
+	return int(n)
 }
 
 // head handles n bytes just read into p while a head is due. It returns how
 // many bytes p holds for net/http, 0 when more must be read or c.out is set.
 func (c *headConn) head(p []byte, n int) int {
 	if len(c.buf) == 0 {
-		end := headEnd(p[:n], 0)
-		if end > 0 {
+		if end := headEnd(p[:n], 0); end > 0 {
 			h, m := mendHead(p[:end])
 			if !h.interim() {
-				rest := c.body(h, n-end)
+				c.begin(h)
+				rest := c.take(p[end:n])
+				if len(c.out) > 0 {
+					c.out = append(append([]byte(nil), p[:m]...), c.out...)
+					return 0
+				}
 				if m != end {
 					copy(p[m:], p[end:end+rest])
 				}
@@ -130,7 +146,7 @@ func (c *headConn) head(p []byte, n int) int {
 			}
 			n = m + copy(p[m:], p[end:n])
 		} else if !maybeHTTP(p[:n]) {
-			c.inBody, c.left = true, -1
+			c.begin(head{declared: -1})
 			return n // net/http says what is wrong with it
 		}
 	}
@@ -139,7 +155,7 @@ func (c *headConn) head(p []byte, n int) int {
 	return 0
 }
 
-// assemble moves whole heads from buf to out.
+// assemble moves whole heads from buf to out, and the body after the last.
 func (c *headConn) assemble() {
 	at := 0 // everything before is mended
 	for {
@@ -150,21 +166,24 @@ func (c *headConn) assemble() {
 		}
 		h, m := mendHead(c.buf[at : at+end])
 		c.scanned = 0
-		rest := len(c.buf) - at - end
-		if !h.interim() {
-			rest = c.body(h, rest)
+		if h.interim() {
+			c.buf = append(c.buf[:at+m], c.buf[at+end:]...)
+			at += m
+			continue
 		}
-		copy(c.buf[at+m:], c.buf[at+end:at+end+rest])
-		c.buf = c.buf[:at+m+rest]
-		at += m
-		if !h.interim() {
-			c.out, c.buf = c.buf, c.buf[:0]
-			return
-		}
+		c.begin(h)
+		rest := c.buf[at+end:]
+		whole := c.buf
+		c.buf = nil // take may use it
+		n := c.take(rest)
+		c.out = append(append(whole[:at+m], rest[:n]...), c.out...)
+		c.buf = whole[:0]
+		return
 	}
 	switch {
 	case len(c.buf) > c.max || !maybeHTTP(c.buf[at:]):
-		c.inBody, c.left, c.scanned = true, -1, 0
+		c.begin(head{declared: -1})
+		c.scanned = 0
 		c.out, c.buf = c.buf, c.buf[:0]
 	case at > 0:
 		// Interim responses are through; keep the rest for the next read.
@@ -173,8 +192,7 @@ func (c *headConn) assemble() {
 	}
 }
 
-// body starts the body after head h, of which n bytes are there already.
-func (c *headConn) body(h head, n int) int {
-	c.inBody, c.left = true, h.length()
-	return c.take(n)
+// begin starts the body after head h.
+func (c *headConn) begin(h head) {
+	c.inBody, c.left, c.chunked, c.chunks = true, h.length(), h.chunked, chunks{}
 }
