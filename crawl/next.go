@@ -107,7 +107,7 @@ func (j *job) take(now time.Time) (claim storage.Claim, best *queue, wake <-chan
 		return best.pop(), best, nil, now
 	}
 	if buffered == 0 {
-		j.lookSoon(now)
+		until = earlier(until, j.lookSoon(now))
 	}
 	j.waiting++
 	return storage.Claim{}, nil, j.wake, until
@@ -217,22 +217,27 @@ func (j *job) roomForHost() bool {
 }
 
 // lookSoon looks at the store's frontier when nothing is buffered: other nodes may have discovered URLs, delayed ones may
-// be due, or it may be empty. The caller holds j.mu.
-func (j *job) lookSoon(now time.Time) {
+// be due, or it may be empty. It returns when to look again. The caller holds j.mu.
+func (j *job) lookSoon(now time.Time) time.Time {
+	next := now.Add(frontierPoll)
 	for _, q := range j.queues {
 		if q.asked || !q.dry {
-			return
+			return next
 		}
 	}
 	pause := frontierPoll
 	if j.open == 0 {
 		pause = slotRetry
 	}
-	if j.asking || now.Sub(j.asked) < pause {
-		return
+	if j.asking {
+		return next
+	}
+	if wait := j.asked.Add(pause); now.Before(wait) {
+		return wait
 	}
 	j.asking = true
 	go j.look()
+	return next
 }
 
 func (j *job) look() {
