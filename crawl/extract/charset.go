@@ -47,16 +47,15 @@ func sniffCharset(body []byte, contentType string) foundCharset {
 			return foundCharset{enc: enc, name: name}
 		}
 	}
-	if validUTF8(body) {
+	if utf8.Valid(cutPartial(body)) {
 		return foundCharset{name: utf8Name, valid: true}
 	}
 	enc, name := lookupCharset("windows-1252")
 	return foundCharset{enc: enc, name: name}
 }
 
-// validUTF8 is utf8.Valid that forgives a last character cut short by the size cap. Plain ASCII is not told apart here: it reads
-// the same either way.
-func validUTF8(b []byte) bool {
+// cutPartial cuts a last UTF-8 character that is not all there, as happens at the size cap.
+func cutPartial(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		c := b[len(b)-i]
 		if c < utf8.RuneSelf {
@@ -69,7 +68,7 @@ func validUTF8(b []byte) bool {
 			break
 		}
 	}
-	return utf8.Valid(b)
+	return b
 }
 
 // lookupCharset finds an encoding by a WHATWG label. The name is empty for an unknown label, the encoding nil for UTF-8.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
 )
@@ -103,10 +104,13 @@ func (p *Page) read(in Input, found foundCharset, product string, maxLinks int) 
 	case found.enc != nil:
 		s.decoded = decode(s.decoded[:0], buf, found.enc)
 		buf = s.decoded
-	case !found.valid && !validUTF8(buf):
-		f.Notes |= NoteBadBytes
-		s.decoded = repairUTF8(s.decoded[:0], buf)
-		buf = s.decoded
+	default:
+		buf = cutPartial(buf)
+		if !found.valid && !utf8.Valid(buf) {
+			f.Notes |= NoteBadBytes
+			s.decoded = repairUTF8(s.decoded[:0], buf)
+			buf = s.decoded
+		}
 	}
 	if bytes.IndexByte(buf, 0) >= 0 {
 		f.Notes |= NoteNUL
