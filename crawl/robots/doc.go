@@ -5,6 +5,12 @@
 // The package does no network I/O of its own: [Cache] is given a [FetchFunc]
 // that performs one hop.
 //
+// What a fetch means is a [Policy]. While robots.txt is unreachable (5xx, network
+// errors) everything is refused (RFC 9309 section 2.3.1.4) and it is asked for
+// again after 30 s, doubled to 30 min; a copy fetched earlier is used meanwhile
+// until it is 48 h old, which section 2.4 allows in that case only. Otherwise an
+// answer serves for 24 h at most, less where Cache-Control says so.
+//
 // Where the RFC and Google's parser part ways:
 //
 //   - Percent-encoding. Google escapes non-ASCII octets of a rule, upper-cases

@@ -326,7 +326,7 @@ func TestErrorsOfOthersComeThrough(t *testing.T) {
 			}
 			return nil
 		})
-		if err != mine || n != 2 || info.Entries != 2 {
+		if !errors.Is(err, mine) || err.Error() != "mine" || n != 2 || info.Entries != 2 {
 			t.Errorf("got %v after %d, %+v", err, n, info)
 		}
 	})
@@ -334,7 +334,7 @@ func TestErrorsOfOthersComeThrough(t *testing.T) {
 		_, err := sitemap.Decode(t.Context(), strings.NewReader("http://x/1\nhttp://x/2"), sitemap.Limits{}, func(sitemap.Entry) error {
 			return sitemap.ErrNotSitemap
 		})
-		if err != sitemap.ErrNotSitemap {
+		if !errors.Is(err, sitemap.ErrNotSitemap) || err.Error() != sitemap.ErrNotSitemap.Error() {
 			t.Errorf("got %v", err)
 		}
 	})
