@@ -2,8 +2,8 @@ package fetch
 
 // chunks follows the chunked coding of a body (RFC 9112 section 7.1) as it
 // passes by. It does not take the chunks apart, net/http does; it makes what
-// browsers accept acceptable to net/http (line ends without CR, trailers of any
-// shape, which are dropped) and knows where the body ends.
+// browsers accept acceptable to net/http and knows where the body ends. Line
+// ends without CR get one; chunk extensions and trailers, of any shape, go.
 type chunks struct {
 	state chunkState
 	left  int64 // bytes of the chunk still to come
@@ -55,6 +55,16 @@ func (k *chunks) filter(p, buf []byte) (n int, out []byte, used int) {
 				i++
 			}
 			kept = i
+		case chunkExtension:
+			changed = true
+			for i < len(p) && p[i] != '\n' {
+				i++
+			}
+			if kept = i; i < len(p) {
+				out = append(out, '\r')
+				i++
+				k.sized()
+			}
 		default:
 			b := p[i]
 			if b == '\n' && !k.cr {
@@ -62,6 +72,9 @@ func (k *chunks) filter(p, buf []byte) (n int, out []byte, used int) {
 				kept = i
 			}
 			k.framing(b)
+			if k.state == chunkExtension {
+				out, changed = append(out, p[kept:i]...), true
+			}
 			k.cr = b == '\r'
 			i++
 		}
@@ -75,7 +88,8 @@ func (k *chunks) filter(p, buf []byte) (n int, out []byte, used int) {
 	return 0, append(out, p[kept:i]...), i
 }
 
-// framing takes one byte of a size line or of the line end after a chunk.
+// framing takes one byte of a size line, up to its extension, or of the line
+// end after a chunk.
 func (k *chunks) framing(b byte) {
 	switch k.state {
 	case chunkSize:
@@ -87,12 +101,8 @@ func (k *chunks) framing(b byte) {
 			k.state = chunkBroken
 		case b == '\n':
 			k.sized()
-		default:
+		case b != '\r' || k.cr:
 			k.state = chunkExtension
-		}
-	case chunkExtension:
-		if b == '\n' {
-			k.sized()
 		}
 	case chunkDataEnd:
 		switch {

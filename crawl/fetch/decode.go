@@ -57,6 +57,7 @@ type decoded struct {
 	truncated bool // a coding broke off or failed its checksum; body is what came out before
 	err       error
 	reason    Reason
+	undone    int // codings
 }
 
 // limits of decoding.
@@ -82,9 +83,8 @@ func decodeBody(wire []byte, encodings []string, contentType string, lim limits)
 		return d
 	}
 	in := int64(len(wire))
-	undone := 0
 	for i := len(codings) - 1; i >= 0; i-- {
-		if undone == maxCodings {
+		if d.undone == maxCodings && !looksPlain(d.body) {
 			d.reason, d.err = ReasonDecode, errors.New("too many content codings")
 			return d
 		}
@@ -95,16 +95,14 @@ func decodeBody(wire []byte, encodings []string, contentType string, lim limits)
 		if !d.undo(c, in, lim) {
 			return d
 		}
-		undone++
 	}
 	// Compressed without saying so, or once more than it says. A file that is
 	// meant to be an archive is left alone.
-	for undone < maxCodings && textType(contentType) {
+	for d.undone < maxCodings && textType(contentType) {
 		c, sure := sniff(d.body)
 		if !sure || !d.undo(c, in, lim) {
 			return d
 		}
-		undone++
 	}
 	return d
 }
@@ -116,6 +114,7 @@ func (d *decoded) undo(c coding, in int64, lim limits) bool {
 	case err == nil:
 		pooled.put(d.body)
 		d.body = out
+		d.undone++
 		return true
 	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrRatio):
 		pooled.put(d.body)

@@ -40,12 +40,11 @@ func maybeHTTP(b []byte) bool {
 // hold no end. Line ends may lack their CR (RFC 9112 section 2.2); empty
 // lines before the status line belong to the head.
 func headEnd(b []byte, from int) int {
-	i := from
-	if i == 0 {
-		for i < len(b) && (b[i] == '\r' || b[i] == '\n') {
-			i++
-		}
+	i := 0
+	for i < len(b) && (b[i] == '\r' || b[i] == '\n') {
+		i++
 	}
+	i = max(i, from)
 	for {
 		n := bytes.IndexByte(b[i:], '\n')
 		if n < 0 {
@@ -82,7 +81,7 @@ func mendHead(b []byte) (head, int) {
 	for r < len(b) && (b[r] == '\r' || b[r] == '\n') {
 		r++
 	}
-	first, dropped := true, false
+	first, dropped := true, true
 	for r < len(b) {
 		end := bytes.IndexByte(b[r:], '\n')
 		if end < 0 {
@@ -101,7 +100,7 @@ func mendHead(b []byte) (head, int) {
 		case len(text) == 0:
 			w = keep(b, w, line)
 		case text[0] == ' ' || text[0] == '\t':
-			if !dropped && w > 0 {
+			if !dropped {
 				cleanValue(text)
 				w = keep(b, w, line)
 			}
