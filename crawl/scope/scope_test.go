@@ -177,7 +177,7 @@ func TestParseMode(t *testing.T) {
 
 func TestCheckDoesNotAllocate(t *testing.T) {
 	for _, m := range []scope.Mode{scope.ModeHost, scope.ModeDomain, scope.ModeSubdomains, scope.ModePrefix} {
-		s := compile(t, scope.Config{Mode: m, Include: []string{"/a", `/\d+$`}, Exclude: []string{"/x", `[?&]sort=`}}, "https://example.com/")
+		s := compile(t, scope.Config{Mode: m, Include: []string{"/a", "/12"}, Exclude: []string{"/x", "sort="}}, "https://example.com/")
 		for _, u := range []string{"https://example.com/", "https://example.com/b/12", "https://example.com/b", "https://a.b.example.co.uk/x", "https://a.example.com:8080/x", "http://127.0.0.1/"} {
 			in := seed(u)
 			if n := testing.AllocsPerRun(100, func() { s.Check(in.Host, in.URL, in.PathAt) }); n != 0 {

@@ -256,3 +256,26 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileLengths would take hours were any of these not linear.
+func TestHostileLengths(t *testing.T) {
+	c := newCanonicalizer(t, urlkey.Options{})
+	b, err := c.NewBase("https://h.example/a/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 512 << 10
+	for _, piece := range []string{"/a", "../", "./", "%2e%2e/", "//", "@", "&utm_a", "?", "%", "%41", "\t", "ü", "[", ":", ".", "\\", "a=&", ";", "-"} {
+		long := strings.Repeat(piece, n/len(piece))
+		for _, raw := range []string{"https://h.example/" + long, "https://h.example/?" + long, "https://" + long + "@h.example/", "https://" + long + ".example/", long} {
+			u, err := c.Parse(raw)
+			if err == nil && len(u.Raw) > urlkey.MaxLen {
+				t.Errorf("%.40q: %d bytes are not too long", raw, len(u.Raw))
+			}
+			r, _, rerr := b.Resolve(nil, []byte(raw))
+			if err == nil && (rerr != nil || r.Key != u.Key) {
+				t.Errorf("%.40q: parsed but resolved to %.40q, %v", raw, r.Raw, rerr)
+			}
+		}
+	}
+}

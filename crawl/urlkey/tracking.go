@@ -9,38 +9,37 @@ import (
 
 // DefaultTrackingParams returns the query parameters that are removed unless
 // Options say otherwise. Each is added to links by the service named, to tell
-// visits apart and not pages; ambiguous short names (ref, cid, source) are
-// not in the list.
+// visits apart and not pages; the names are those of the vendors' help pages
+// on tagging; compare AdGuard's URL Tracking filter
+// (github.com/AdguardTeam/AdguardFilters). Ambiguous names (ref, source, cid)
+// are not in the list, and neither are session ids: a site that redirects to a
+// URL with one could not be crawled.
 func DefaultTrackingParams() []string {
 	return []string{
-		// Google Analytics campaigns, support.google.com/analytics/answer/10917952
-		"utm_*",
-		// Google Analytics linker, developers.google.com/analytics/devguides/collection/ga4/cross-domain
-		"_ga", "_gl",
-		// Google Ads, Campaign Manager, Merchant Center: support.google.com/google-ads/answer/9744275,
-		// support.google.com/campaignmanager/answer/9182069, support.google.com/merchants/answer/11127659
+		// Google Analytics: campaigns, cross-domain linker
+		"utm_*", "_ga", "_gl",
+		// Google Ads, Campaign Manager, Merchant Center: auto-tagging
 		"gclid", "gclsrc", "gbraid", "wbraid", "dclid", "gad_source", "gad_campaignid", "srsltid",
-		// Meta, developers.facebook.com/docs/marketing-api/conversions-api/parameters/fbp-and-fbc;
-		// Instagram shares
+		// Meta: click id; Instagram: share id
 		"fbclid", "igshid", "igsh",
-		// Microsoft Advertising, help.ads.microsoft.com "auto-tagging of click ID"
+		// Microsoft Advertising: click id
 		"msclkid",
-		// Yandex Direct and Search, yandex.com/support/metrica: yclid, openstat
+		// Yandex Direct and Search: click ids; Openstat marks
 		"yclid", "ysclid", "_openstat",
-		// X, TikTok, LinkedIn, Pinterest, Snapchat, Reddit click ids, from the vendors' conversion API pages
+		// click ids of X, TikTok, LinkedIn, Pinterest, Snapchat, Reddit
 		"twclid", "ttclid", "li_fat_id", "epik", "sccid", "rdt_cid",
-		// Mailchimp, mailchimp.com/developer/marketing/docs/e-commerce
+		// Mailchimp: campaign and recipient
 		"mc_cid", "mc_eid",
-		// Marketo, experienceleague.adobe.com "mkt_tok"
+		// Marketo: mailing
 		"mkt_tok",
-		// HubSpot e-mail and ads, knowledge.hubspot.com "tracking parameters"
+		// HubSpot: mailings, cookies in links, ads
 		"_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp", "hsctatracking",
 		"hsa_acc", "hsa_ad", "hsa_cam", "hsa_grp", "hsa_kw", "hsa_mt", "hsa_net", "hsa_src", "hsa_tgt", "hsa_ver",
-		// Matomo and its former name Piwik, matomo.org/faq/reports/faq_120 and faq_119
+		// Matomo and its former name Piwik: campaigns
 		"mtm_campaign", "mtm_kwd", "mtm_keyword", "mtm_source", "mtm_medium", "mtm_content", "mtm_cid", "mtm_group", "mtm_placement",
 		"pk_campaign", "pk_kwd", "pk_keyword", "pk_source", "pk_medium", "pk_content", "pk_cid",
 		"piwik_campaign", "piwik_kwd", "piwik_keyword",
-		// Klaviyo, Vero, Omeda, Adobe Campaign style mailings
+		// Klaviyo, Vero, Omeda: mailings
 		"_kx", "vero_conv", "vero_id", "oly_anon_id", "oly_enc_id",
 	}
 }
