@@ -16,7 +16,7 @@ const (
 	VarMySQL    = "DEEPCRAWL_TEST_MYSQL"    // mysql://USER[:PASSWORD]@HOST:PORT/; databases are created on it
 	VarRedis    = "DEEPCRAWL_TEST_REDIS"    // redis://HOST:PORT/N
 	VarCorpora  = "DEEPCRAWL_CORPORA"       // folder of the corpora; default ../shared/corpora beside the checkout
-	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora.
+	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora, mount.
 	VarRequire = "DEEPCRAWL_TEST_REQUIRE"
 	// VarLarge, when set to anything, runs the tests that take minutes.
 	VarLarge = "DEEPCRAWL_TEST_LARGE"

@@ -3,6 +3,7 @@ package testenv_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net"
 	"net/url"
 	"os"
@@ -192,6 +193,19 @@ func answers(t *testing.T, name, dsn string, within time.Duration) bool {
 	default:
 		return redisClient(t, dsn).Ping(ctx).Err() == nil
 	}
+}
+
+func TestSmallDisk(t *testing.T) {
+	t.Run("is full after its size and can be made read-only", func(t *testing.T) {
+		dir := testenv.SmallDisk(t, 256<<10)
+		if err := os.WriteFile(filepath.Join(dir, "a"), make([]byte, 1<<20), 0o644); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("got %v, want no space", err)
+		}
+		testenv.ReadOnly(t, dir)
+		if err := os.WriteFile(filepath.Join(dir, "b"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("got %v, want read-only", err)
+		}
+	})
 }
 
 // TestHelper is run by TestSkips in a process of its own.
