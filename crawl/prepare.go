@@ -338,27 +338,40 @@ func (j *job) readSitemaps(ctx context.Context, roots []string, fence storage.Fe
 	} else {
 		plan.Add(roots...)
 	}
-	for {
-		node, ok := plan.Next()
-		if !ok {
-			break
-		}
-		j.progress.setStep(storage.RunPreparing, "sitemap "+node.URL)
-		if err := j.readSitemap(ctx, plan, node, fence); err != nil {
-			return err
-		}
+	save := func(ctx context.Context, done bool) error {
 		cursor, err := plan.MarshalJSON()
 		if err != nil {
 			return fmt.Errorf("plan of sitemaps: %w", err)
 		}
-		step = storage.Step{Name: stepSitemaps, Cursor: cursor}
-		if err := j.saveStep(ctx, step, fence); err != nil {
+		return j.saveStep(ctx, storage.Step{Name: stepSitemaps, Cursor: cursor, Done: done}, fence)
+	}
+	saved := l.cfg.Now()
+	for {
+		node, ok := plan.Next()
+		if !ok {
+			return save(ctx, true)
+		}
+		j.progress.setStep(storage.RunPreparing, "sitemap "+node.URL)
+		if err := j.readSitemap(ctx, plan, node, fence); err != nil {
+			if ctx.Err() != nil {
+				_ = save(l.hard, false) // this sitemap is read again, those before it are not
+			}
 			return err
 		}
+		// A plan of many files is large: it is not stored after each.
+		if now := l.cfg.Now(); plan.Stats().Pending < smallPlan || now.Sub(saved) > planSaved {
+			if err := save(ctx, false); err != nil {
+				return err
+			}
+			saved = now
+		}
 	}
-	step.Name, step.Done = stepSitemaps, true
-	return j.saveStep(ctx, step, fence)
 }
+
+const (
+	smallPlan = 100             // files still to read of a plan that is stored after each
+	planSaved = 2 * time.Second // between stores of a larger one
+)
 
 func (j *job) saveStep(ctx context.Context, s storage.Step, fence storage.Fence) error {
 	return retryStore(ctx, j.life.log, "save step", func() error { return j.life.store.SaveStep(ctx, j.run.ID, s, fence) })

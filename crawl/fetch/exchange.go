@@ -125,8 +125,13 @@ func (r *Result) fail(reason Reason, err error) { r.Reason, r.Err = reason, err 
 // failErr records err, or what ended the exchange's context where that is
 // the cause of it.
 func (e *exchange) failErr(err error) {
-	if e.ctx.Err() != nil {
+	if ended := e.ctx.Err(); ended != nil {
 		err = context.Cause(e.ctx)
+		// A cause of the caller's own says nothing about the exchange but that it was cancelled.
+		var own *phaseError
+		if !errors.As(err, &own) && !errors.Is(err, ErrClosed) && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
 	}
 	e.res.fail(reasonOf(err), err)
 }

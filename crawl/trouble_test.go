@@ -1,0 +1,191 @@
+package crawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"deepcrawl/coord"
+	"deepcrawl/crawl"
+	"deepcrawl/soak/judge"
+	"deepcrawl/soak/web"
+	"deepcrawl/storage"
+)
+
+// An outage of the database is waited for; nothing is lost and nothing requested twice.
+func TestAnOutageOfTheDatabaseIsWaitedFor(t *testing.T) {
+	site, url := serve(t, web.Config{Seed: 11, Pages: 200, PageBytes: 1500, Sitemap: true, Latency: 2 * time.Millisecond})
+	r := newRig(t)
+	var calls atomic.Int64
+	r.store.fail = func(op string) error {
+		if n := calls.Add(1); n > 20 && n%7 < 3 {
+			return fmt.Errorf("%s: %w", op, storage.ErrUnavailable)
+		}
+		return nil
+	}
+	run := r.create(t, crawl.Spec{Seeds: []string{url}})
+	r.work(t, t.Context(), run)
+	r.ledger(t, run, storage.RunDone)
+	noViolations(t, site, judge.Rules{Cap: 8})
+}
+
+// An error that waiting does not mend ends the node with that error.
+func TestAFullDiskEndsTheNodeWithItsError(t *testing.T) {
+	_, url := serve(t, web.Config{Seed: 12, Pages: 200, PageBytes: 1500, Sitemap: true})
+	r := newRig(t)
+	r.store.fail = func(op string) error {
+		if op == "finish" {
+			return fmt.Errorf("finish: %w", storage.ErrFull)
+		}
+		return nil
+	}
+	run := r.create(t, crawl.Spec{Seeds: []string{url}})
+	cfg := r.cfg
+	cfg.Only = run
+	n, err := crawl.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := n.Run(ctx); !errors.Is(err, storage.ErrFull) {
+		t.Fatalf("got %v, want %v", err, storage.ErrFull)
+	}
+}
+
+// A session that is fenced in the middle drops everything; the next one takes its claims back and ends the run.
+func TestAFencedSessionIsReplaced(t *testing.T) {
+	site, url := serve(t, web.Config{Seed: 13, Pages: 300, PageBytes: 1500, Sitemap: true, Latency: 5 * time.Millisecond})
+	r := newRig(t)
+	var joins atomic.Int64
+	join := r.cfg.Join
+	r.cfg.Join = func(ctx context.Context) (coord.Session, error) {
+		sess, err := join(ctx)
+		if err == nil && joins.Add(1) == 1 {
+			sess = newFragile(sess, func() bool { return site.Requests() > 100 })
+		}
+		return sess, err
+	}
+	run := r.create(t, crawl.Spec{Seeds: []string{url}})
+	r.work(t, t.Context(), run)
+	if joins.Load() != 2 {
+		t.Errorf("%d sessions, want 2", joins.Load())
+	}
+	r.ledger(t, run, storage.RunDone)
+	// What was in flight at the fenced session is requested again.
+	repeated := judge.Repeated(site.Hits(), site.Expected(), judge.Repeats{})
+	if len(repeated) > 8 {
+		t.Errorf("%d pages requested twice, at most 8 were in flight", len(repeated))
+	}
+	for _, v := range judge.Missed(site.Hits(), site.Expected(), nil) {
+		t.Error(v)
+		for _, row := range r.store.pages(run) {
+			if strings.HasSuffix(row.URL, v.Path) {
+				t.Logf("%+v", row.PageRow.PageResult)
+			}
+		}
+	}
+}
+
+// fragile is a session that is fenced when a condition comes true.
+type fragile struct {
+	coord.Session
+	done chan struct{}
+}
+
+func newFragile(s coord.Session, when func() bool) *fragile {
+	f := &fragile{Session: s, done: make(chan struct{})}
+	go func() {
+		for !when() {
+			runtimeYield()
+		}
+		close(f.done)
+	}()
+	return f
+}
+
+func (f *fragile) Done() <-chan struct{} { return f.done }
+
+func (f *fragile) Err() error {
+	select {
+	case <-f.done:
+		return coord.ErrFenced
+	default:
+		return f.Session.Err()
+	}
+}
+
+// Two hosts whose robots.txt redirect to each other must not wait for each other (PROTOCOL rule 15).
+func TestHostsWhoseRobotsRedirectToEachOtherDoNotWaitForEver(t *testing.T) {
+	var a, b string
+	page := func(other *string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/robots.txt":
+				time.Sleep(5 * time.Millisecond)
+				http.Redirect(w, r, *other+"/robots.txt", http.StatusFound)
+			case "/":
+				w.Header().Set("Content-Type", "text/html")
+				fmt.Fprintf(w, `<a href="%s/x">x</a>`, *other)
+			default:
+				http.NotFound(w, r)
+			}
+		})
+	}
+	a, b = handle(t, page(&b)), handle(t, page(&a))
+	r := newRig(t)
+	r.cfg.HostCap, r.cfg.Workers = 1, 2
+	run := r.create(t, crawl.Spec{Seeds: []string{a, b}, NoSitemaps: true})
+	r.work(t, t.Context(), run)
+	l := r.ledger(t, run, storage.RunDone)
+	if l.Fetched != 4 {
+		t.Errorf("fetched %d, want 4: %+v", l.Fetched, l)
+	}
+}
+
+// Each trap ends with a reason, within limits, and the rest of the site is crawled.
+func TestTrapsEndWithAReason(t *testing.T) {
+	site, url := serve(t, web.Config{
+		Seed: 14, Pages: 50, PageBytes: 1500, Sitemap: true,
+		Traps:     []web.Trap{web.TrapCalendar, web.TrapRepeat, web.TrapSession, web.TrapLoop, web.TrapSelf, web.TrapHuge, web.TrapLinks},
+		TrapSizes: web.TrapSizes{HugeBytes: 1 << 30, Links: 100_000},
+	})
+	r := newRig(t)
+	run := r.create(t, crawl.Spec{Seeds: []string{url}, Profile: "fast"})
+	n := r.work(t, t.Context(), run)
+	l := r.ledger(t, run, storage.RunDone)
+	for _, v := range judge.Missed(site.Hits(), site.Expected(), nil) {
+		t.Error(v)
+	}
+	requests := map[string]int{}
+	for _, h := range site.Hits() {
+		if rest, ok := strings.CutPrefix(h.Path, "/trap/"); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			name, _, _ = strings.Cut(name, "?")
+			requests[name]++
+		}
+	}
+	t.Logf("requests to traps: %v; reasons: %v; ledger %d", requests, l.ByReason, l.Discovered)
+	for trap, most := range map[web.Trap]int{
+		web.TrapCalendar: 2000, web.TrapRepeat: 300, web.TrapSession: 1000, web.TrapLoop: 2, web.TrapSelf: 1, web.TrapHuge: 1,
+	} {
+		if got := requests[string(trap)]; got == 0 || got > most {
+			t.Errorf("trap %s: %d requests, want 1 to %d", trap, got, most)
+		}
+	}
+	if l.ByReason["too-large"] != 1 {
+		t.Errorf("%d bodies too large, want 1", l.ByReason["too-large"])
+	}
+	if l.ByReason[crawl.ReasonTrap] == 0 {
+		t.Error("no URL excluded as a trap")
+	}
+	s, _ := n.Progress(run)
+	if len(s.Traps) < 3 {
+		t.Errorf("traps told: %v", s.Traps)
+	}
+}
