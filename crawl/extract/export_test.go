@@ -74,3 +74,12 @@ func Tags(body []byte) []string {
 		}
 	}
 }
+
+// SimhashOf is the simhash of a list of features.
+func SimhashOf(features []uint64) uint64 {
+	var s simhash
+	for _, f := range features {
+		s.add(f)
+	}
+	return s.sum()
+}

@@ -10,12 +10,12 @@ import (
 
 func TestSrcset(t *testing.T) {
 	for value, want := range map[string]string{
-		"a.png":                                    "a.png",
-		"a.png 1x, b.png 2x":                       "a.png b.png",
-		"a.png 100w,b.png 200w":                    "a.png b.png",
-		"a.png, b.png":                             "a.png b.png",
-		"a.png,b.png":                              "a.png,b.png", // a comma inside is part of the URL
-		"a,b.png 1x, c.png 2x":                     "a,b.png c.png",
+		"a.png":                 "a.png",
+		"a.png 1x, b.png 2x":    "a.png b.png",
+		"a.png 100w,b.png 200w": "a.png b.png",
+		"a.png, b.png":          "a.png b.png",
+		"a.png,b.png":           "a.png,b.png", // a comma inside is part of the URL
+		"a,b.png 1x, c.png 2x":  "a,b.png c.png",
 		"data:image/png;base64,AAA,B 1x, c.png 2x": "data:image/png;base64,AAA,B c.png",
 		" ,, a.png , ,b.png 2x,":                   "a.png b.png",
 		"a.png,, b.png":                            "a.png b.png",
