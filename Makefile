@@ -53,8 +53,8 @@ verify-large: verify ## verify, then the tests that take minutes (DEEPCRAWL_TEST
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' bash .ci/fuzz
 
-bench: ## the side-by-side benchmarks of bench/ (its own module)
-	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1x ./...
+bench: ## the side-by-side benchmarks of bench/ (its own module; what they measure: bench/README.md)
+	cd bench && $(GO) run ./cmd/bench
 
 sim: ## the coordination simulator and the pure core's exhaustive tests
 	$(GO) test -count=1 -v -run 'Sim|Exhaustive' ./coord/...
