@@ -34,10 +34,11 @@ type job struct {
 
 	mu      sync.Mutex
 	queues  map[string]*queue
-	open    int  // claims held: buffered, in flight, in the finisher
-	users   int  // crews
-	waiting int  // lanes in wait
-	asking  bool // a look at the store's frontier is under way
+	open    int       // claims held: buffered, in flight, in the finisher
+	users   int       // crews
+	unused  time.Time // since when there is none
+	waiting int       // lanes in wait
+	asking  bool      // a look at the store's frontier is under way
 	asked   time.Time
 	due     time.Time // next delayed URL, where nothing else is left
 	wake    chan struct{}
@@ -70,7 +71,8 @@ type queue struct {
 	why    string    // what until is for, for people
 	full   time.Time // no slot free: not tried again before, or until one comes back
 	rate   float64   // starts a second, smoothed
-	last   time.Time
+	window time.Time // since when count counts
+	count  int
 }
 
 func (q *queue) left() int { return len(q.buf) - q.at }
@@ -99,6 +101,8 @@ func (q *queue) unpop(c storage.Claim) {
 
 const (
 	claimAhead    = time.Second // claims taken ahead: what can start within this time
+	rateWindow    = time.Second / 4
+	keepUnused    = time.Minute // a run nobody here serves is remembered this long
 	minAhead      = 8
 	maxAhead      = 200
 	maxOpenHosts  = 64 // hosts of a run whose claims are held at a time
@@ -198,10 +202,30 @@ func (l *life) closeJob(j *job) {
 	j.users--
 	var back []storage.Claim
 	if j.users == 0 {
+		j.unused = l.cfg.Now()
 		back = j.takeBuffered(nil)
 	}
 	j.mu.Unlock()
 	l.returnClaims(j, back)
+	l.forgetUnused()
+}
+
+// forgetUnused drops the jobs of runs that another node may have ended long ago.
+func (l *life) forgetUnused() {
+	var old []*job
+	now := l.cfg.Now()
+	l.mu.Lock()
+	for _, j := range l.jobs {
+		j.mu.Lock()
+		if j.users == 0 && j.open == 0 && now.Sub(j.unused) > keepUnused {
+			old = append(old, j)
+		}
+		j.mu.Unlock()
+	}
+	l.mu.Unlock()
+	for _, j := range old {
+		l.forget(j)
+	}
 }
 
 // forget drops a job whose run has ended here.

@@ -131,14 +131,16 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// note counts a start for the rate that decides how far ahead is claimed.
+// note counts a start for the rate that decides how far ahead is claimed: starts a second over windows of rateWindow.
 func (q *queue) note(now time.Time) {
-	if !q.last.IsZero() {
-		if d := now.Sub(q.last).Seconds(); d > 0 {
-			q.rate += (min(1/d, 10_000) - q.rate) / 32
-		}
+	q.count++
+	if q.window.IsZero() {
+		q.window = now
 	}
-	q.last = now
+	if d := now.Sub(q.window); d >= rateWindow {
+		q.rate = (q.rate + float64(q.count)/d.Seconds()) / 2
+		q.window, q.count = now, 0
+	}
 }
 
 // refill asks for claims of a host where they run low. The caller holds j.mu.
@@ -304,6 +306,7 @@ func (j *job) pagesUsedUp(ctx context.Context) (bool, error) {
 func (j *job) putBack(q *queue, claim storage.Claim, until time.Time, why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	q = j.home(q)
 	q.unpop(claim)
 	if until.After(q.until) {
 		q.until, q.why = until, why
@@ -315,8 +318,18 @@ func (j *job) putBack(q *queue, claim storage.Claim, until time.Time, why string
 func (j *job) putBackFull(q *queue, claim storage.Claim, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	q = j.home(q)
 	q.unpop(claim)
 	q.full = now.Add(slotRetry)
+}
+
+// home returns the queue of q's host that the job looks at: q, unless it made room for another host meanwhile.
+func (j *job) home(q *queue) *queue {
+	if now, ok := j.queues[q.host]; ok {
+		return now
+	}
+	j.queues[q.host] = q
+	return q
 }
 
 // slotFree says that a slot of the host came back; with nil, that some slot may have.

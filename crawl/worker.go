@@ -76,7 +76,7 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 	began := l.cfg.Now()
 	over, starts := false, int64(-1)
 	for !over {
-		timer := time.NewTimer(l.cfg.Turn)
+		timer := time.NewTimer(j.turn())
 		select {
 		case <-timer.C:
 		case <-j.ended:
@@ -179,6 +179,15 @@ func (l *life) countTime(j *job, seat storage.Seat, began time.Time) time.Time {
 		l.log.Warn("count time", "run", j.run.ID, "err", err)
 	}
 	return now
+}
+
+// turn is how long a worker serves the run before it looks around: not beyond the run's time limit.
+func (j *job) turn() time.Duration {
+	turn := j.life.cfg.Turn
+	if most := time.Duration(j.rules.spec.MaxTime); most > 0 {
+		turn = max(min(turn, most-time.Duration(j.progress.worked.Load())), time.Millisecond)
+	}
+	return turn
 }
 
 // timeUp says whether the run's time limit has passed.

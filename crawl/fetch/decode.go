@@ -98,7 +98,8 @@ func decodeBody(wire []byte, encodings []string, contentType string, lim limits)
 	}
 	// Compressed without saying so, or once more than it says. A file that is
 	// meant to be an archive is left alone.
-	for d.undone < maxCodings && textType(contentType) {
+	for before := -1; d.undone > before && d.undone < maxCodings && textType(contentType); {
+		before = d.undone
 		c, sure := sniff(d.body)
 		if !sure || !d.undo(c, in, lim) {
 			return d
@@ -156,6 +157,9 @@ func textType(contentType string) bool {
 
 // looksPlain reports whether b begins like text rather than compressed bytes.
 func looksPlain(b []byte) bool {
+	if _, compressed := sniff(b); compressed {
+		return false
+	}
 	b = b[:min(len(b), 512)]
 	if bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}) {
 		return true // UTF-16

@@ -90,7 +90,8 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result, start time.Tim
 		return
 	}
 	e := &exchange{c: c, req: r, res: res, target: t, until: start.Add(c.abortAt)}
-	if err := context.Cause(ctx); err != nil {
+	if ctx.Err() != nil {
+		err := callerEnded(ctx)
 		res.fail(reasonOf(err), err)
 		return
 	}
@@ -98,7 +99,7 @@ func (c *Client) do(ctx context.Context, r *Request, res *Result, start time.Tim
 	// notes what had been written by then.
 	e.ctx, e.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer e.cancel(nil)
-	defer context.AfterFunc(ctx, func() { e.abort(context.Cause(ctx)) })()
+	defer context.AfterFunc(ctx, func() { e.abort(callerEnded(ctx)) })()
 	if !c.enter(e) {
 		res.fail(ReasonCanceled, ErrClosed)
 		return
@@ -125,13 +126,8 @@ func (r *Result) fail(reason Reason, err error) { r.Reason, r.Err = reason, err 
 // failErr records err, or what ended the exchange's context where that is
 // the cause of it.
 func (e *exchange) failErr(err error) {
-	if ended := e.ctx.Err(); ended != nil {
+	if e.ctx.Err() != nil {
 		err = context.Cause(e.ctx)
-		// A cause of the caller's own says nothing about the exchange but that it was cancelled.
-		var own *phaseError
-		if !errors.As(err, &own) && !errors.Is(err, ErrClosed) && !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err)
-		}
 	}
 	e.res.fail(reasonOf(err), err)
 }

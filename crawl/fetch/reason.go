@@ -72,10 +72,34 @@ func (e *phaseError) Unwrap() error { return e.err }
 // timeoutIn is the error of a phase that ran out of time.
 func timeoutIn(p phase) error { return &phaseError{p, ErrTimeout} }
 
+// endedError says that the caller's context ended. Its cause is the caller's
+// own affair: whatever it is, the exchange was cancelled, or out of time.
+type endedError struct{ err, cause error }
+
+func callerEnded(ctx context.Context) error {
+	return &endedError{err: ctx.Err(), cause: context.Cause(ctx)}
+}
+
+func (e *endedError) Error() string {
+	if e.cause == e.err {
+		return e.err.Error()
+	}
+	return e.err.Error() + ": " + e.cause.Error()
+}
+
+func (e *endedError) Unwrap() []error { return []error{e.err, e.cause} }
+
 // reasonOf maps an error of an exchange to its reason.
 func reasonOf(err error) Reason {
 	if err == nil {
 		return ReasonOK
+	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		if errors.Is(ended.err, context.DeadlineExceeded) {
+			return ReasonTimeout
+		}
+		return ReasonCanceled
 	}
 	var ph phase
 	var pe *phaseError
