@@ -172,7 +172,7 @@ func TestTrapsEndWithAReason(t *testing.T) {
 	}
 	t.Logf("requests to traps: %v; reasons: %v; ledger %d", requests, l.ByReason, l.Discovered)
 	for trap, most := range map[web.Trap]int{
-		web.TrapCalendar: 2000, web.TrapRepeat: 300, web.TrapSession: 1000, web.TrapLoop: 2, web.TrapSelf: 1, web.TrapHuge: 1,
+		web.TrapCalendar: 2500, web.TrapRepeat: 300, web.TrapSession: 1000, web.TrapLoop: 2, web.TrapSelf: 1, web.TrapHuge: 1,
 	} {
 		if got := requests[string(trap)]; got == 0 || got > most {
 			t.Errorf("trap %s: %d requests, want 1 to %d", trap, got, most)
