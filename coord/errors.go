@@ -41,6 +41,8 @@ var (
 
 	// ErrStale: the authority refused because the epoch, mode, identity or view of the request is not today's.
 	ErrStale = errors.New("request is of another epoch")
+	// ErrWaiting: the drain cannot end yet, a live session has not acked or the hold is not over.
+	ErrWaiting = errors.New("barrier is not passed")
 	// ErrUnknown: no answer, so the call may or may not have taken effect. Never read it as "no".
 	ErrUnknown = errors.New("outcome is unknown")
 	// ErrUnavailable: the backend was not reached; the call certainly had no effect.
