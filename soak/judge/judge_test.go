@@ -220,6 +220,15 @@ func TestRepeatsAreExplained(t *testing.T) {
 	}
 }
 
+func TestConventionalPathsAreNotMadeUp(t *testing.T) {
+	for path, want := range map[string]int{"/favicon.ico": 0, "/sitemap.xml": 0, "/sitemap2.xml": 1} {
+		h := web.Hit{Host: host, Path: path, Kind: web.KindUnknown, Status: 404, Arrival: epoch, End: epoch}
+		if vs := judge.Unexpected([]web.Hit{h}); len(vs) != want {
+			t.Errorf("%s: got %v, want %d violations", path, vs, want)
+		}
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	killed := epoch.Add(time.Minute)
 	hit := func(path string, from, to time.Duration) web.Hit {

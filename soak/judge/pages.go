@@ -152,11 +152,12 @@ func Repeated(hits []web.Hit, expected iter.Seq[web.Expectation], r Repeats) []V
 }
 
 // Unexpected finds requests to paths that no page, redirect or sitemap of the
-// site names: the crawler made them up. /favicon.ico is let pass.
+// site names: the crawler made them up. /favicon.ico and /sitemap.xml, which
+// clients try by convention, are let pass.
 func Unexpected(hits []web.Hit) []Violation {
 	var vs []Violation
 	for _, h := range hits {
-		if h.Kind != web.KindUnknown || h.Path == "/favicon.ico" {
+		if h.Kind != web.KindUnknown || h.Path == "/favicon.ico" || h.Path == "/sitemap.xml" {
 			continue
 		}
 		if h.Aborted || h.End.IsZero() {
