@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deepcrawl/internal/config"
+	"deepcrawl/internal/sqldb"
+	"deepcrawl/storage"
+	"deepcrawl/storage/sqlstore"
+)
+
+// openMode says what may happen to a database that is not there.
+type openMode bool
+
+const (
+	mustExist openMode = false
+	create    openMode = true
+)
+
+// open opens the database of the settings. Its errors are one line that names the database.
+func (p *program) open(ctx context.Context, cfg *config.Config, mode openMode) (storage.Store, error) {
+	if path, ok := sqliteFile(cfg.DB); ok && mode == create {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return nil, usagef("%s: the folder %s cannot be used: %v; allowed: a path in a folder that exists", cfg.DB, filepath.Dir(path), pathCause(err))
+		}
+	}
+	st, err := sqlstore.Open(ctx, cfg.DB, sqlstore.Options{Create: bool(mode)})
+	if err != nil {
+		return nil, explain(cfg, err)
+	}
+	return st, nil
+}
+
+// explain adds what can be done about an error of the database.
+func explain(cfg *config.Config, err error) error {
+	shown := config.Mask(cfg.DB)
+	hint := ""
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, sqldb.ErrMissing), errors.Is(err, storage.ErrNotFound):
+		hint = "deepcrawl crawl URL makes it, --db names another"
+	case errors.Is(err, storage.ErrForeign), errors.Is(err, sqldb.ErrForeign):
+		hint = "it was left alone; --db names another"
+	case errors.Is(err, storage.ErrReadOnly), errors.Is(err, sqldb.ErrReadOnly):
+		hint = "make the file and its folder writable, or name another with --db"
+	case errors.Is(err, storage.ErrFull), errors.Is(err, sqldb.ErrFull):
+		hint = "what was stored is safe; make room and go on with --resume"
+	case errors.Is(err, storage.ErrSchema), errors.Is(err, sqldb.ErrSchema):
+		hint = "deepcrawl migrate brings an older schema up to date; a newer one needs a newer deepcrawl"
+	}
+	if !strings.Contains(err.Error(), shown) {
+		err = fmt.Errorf("%s: %w", shown, err)
+	}
+	if hint == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, hint)
+}
+
+// sqliteFile returns the path of an embedded database.
+func sqliteFile(db string) (path string, ok bool) {
+	rest, ok := strings.CutPrefix(db, "sqlite:")
+	return strings.TrimPrefix(rest, "//"), ok
+}
+
+// openToWork opens the database and takes the right to work on it, which an embedded database gives to one process at a time.
+// Servers need no such right: their sessions know of each other.
+func (p *program) openToWork(ctx context.Context, cfg *config.Config, mode openMode) (st storage.Store, release func(), err error) {
+	release = func() {}
+	path, embedded := sqliteFile(cfg.DB)
+	_, statErr := os.Stat(path)
+	// A missing file is the store's to make or to miss: no lock file is left for one that never was.
+	if missing := errors.Is(statErr, fs.ErrNotExist); embedded && !missing {
+		if release, err = lock(cfg, path); err != nil {
+			return nil, nil, err
+		}
+	} else if embedded {
+		defer func() {
+			if err != nil {
+				return
+			}
+			if release, err = lock(cfg, path); err != nil {
+				_ = st.Close()
+			}
+		}()
+	}
+	if st, err = p.open(ctx, cfg, mode); err != nil {
+		release()
+		if errors.Is(err, storage.ErrForeign) && embedded {
+			_ = os.Remove(path + ".lock") // nobody works on a file that is not ours
+		}
+		return nil, nil, err
+	}
+	return st, release, nil
+}
+
+func lock(cfg *config.Config, path string) (release func(), err error) {
+	free, err := sqldb.LockFile(path)
+	var locked *sqldb.LockedError
+	if errors.As(err, &locked) {
+		return nil, fmt.Errorf("%w; wait for it, or crawl into another file with --db sqlite:OTHER.db", err)
+	}
+	if err != nil {
+		return nil, explain(cfg, err)
+	}
+	return func() { _ = free() }, nil
+}
+
+// withStore opens the database for one command.
+func (p *program) withStore(c *cli.Context, mode openMode, fn func(storage.Store) error) (err error) {
+	cfg, err := p.settings(c)
+	if err != nil {
+		return err
+	}
+	st, err := p.open(c.Context, cfg, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := st.Close(); err == nil && cerr != nil {
+			err = explain(cfg, cerr)
+		}
+	}()
+	if err = fn(st); err != nil && isStorage(err) {
+		return explain(cfg, err)
+	}
+	return err
+}
+
+func isStorage(err error) bool {
+	for _, s := range []error{storage.ErrFull, storage.ErrReadOnly, storage.ErrSchema, storage.ErrForeign, storage.ErrUnavailable} {
+		if errors.Is(err, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// pathCause is the cause of a file error, which repeats neither path nor call.
+func pathCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// afterStop is how long a command that was interrupted may still use the database, to say how things stand.
+const afterStop = 20 * time.Second
