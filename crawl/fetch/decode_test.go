@@ -85,6 +85,7 @@ func TestDecode(t *testing.T) {
 		{"a coding nobody has, plain sent", []string{"utf-8"}, htmlType, page, page, false, ""},
 		{"a coding nobody has", []string{"compress"}, htmlType, []byte{0x1f, 0x9d, 0x90, 0, 1, 2}, nil, false, fetch.ReasonDecode},
 		{"gzip said, noise sent", []string{"gzip"}, htmlType, []byte{0, 1, 2, 3, 4, 5, 0xff, 0xfe}, nil, false, fetch.ReasonDecode},
+		{"the first bytes of zstd and no more", []string{"x, gzip"}, htmlType, []byte("(\xb5/\xfd"), nil, false, fetch.ReasonDecode},
 		{"an empty body", []string{"gzip"}, htmlType, nil, nil, false, ""},
 		{"two gzip members", []string{"gzip"}, htmlType, append(bytes.Clone(gz), gz...), append(bytes.Clone(page), page...), false, ""},
 		{"gzip with padding behind", []string{"gzip"}, htmlType, append(bytes.Clone(gz), make([]byte, 100)...), page, false, ""},

@@ -188,6 +188,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(compress("gzip", wire), header+", gzip")
 	}
 	f.Add(page, "gzip")
+	f.Add([]byte("(\xb5/\xfd"), "zsUd, gzip") // once never came to an end
 	f.Add([]byte{0x1f, 0x8b, 8, 0x1c, 0, 0, 0, 0, 0, 0, 1, 0, 'x', 'n', 0, 'c', 0, 3, 0}, "gzip")
 	f.Fuzz(func(t *testing.T, wire []byte, encoding string) {
 		const limit = 3 << 20
