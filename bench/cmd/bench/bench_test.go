@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 }
 
 func standIn(args []string, summary string) error {
+	if len(args) == 10 && args[0] == "export" {
+		return standInExport(args[9])
+	}
 	want := []string{"crawl", "URL", "--db", "DSN", "--profile", "fast", "--allow-private", "--quiet", "--json"}
 	if len(args) != len(want) || args[0] != want[0] || args[6] != want[6] || !strings.HasPrefix(args[3], "sqlite:/") {
 		return fmt.Errorf("got arguments %q, want %q", args, want)
@@ -43,8 +46,35 @@ func standIn(args []string, summary string) error {
 	if err != nil {
 		return err
 	}
+	if err := os.WriteFile("home", []byte(args[1]), 0o600); err != nil {
+		return err
+	}
 	_, err = fmt.Println(strings.ReplaceAll(summary, "N", fmt.Sprint(stats.Pages)))
 	return err
+}
+
+// standInExport writes what the export of a crawl without fault would give.
+func standInExport(file string) error {
+	home, err := os.ReadFile("home")
+	if err != nil {
+		return err
+	}
+	c := scenarios()[0].Site
+	c.Pages = 300
+	site, err := web.New(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(exported(string(home), site)), 0o600)
+}
+
+func exported(home string, site *web.Site) string {
+	var b strings.Builder
+	for e := range site.Expected() {
+		u := strings.TrimSuffix(home, "/") + e.Path
+		fmt.Fprintf(&b, `{"url":%q,"state":"fetched","status":200,"title":"T","canonical":%q,"outlinks":20,"inlinks":3,"bytes":9}`+"\n", u, u)
+	}
+	return b.String()
 }
 
 const goodSummary = `{"run":"1","state":"done","discovered":N,"fetched":N,"failed":0,"excluded":0}`
@@ -244,6 +274,28 @@ func TestSummary(t *testing.T) {
 	} {
 		if err := checkSummary([]byte(c.out), 5); (err == nil) != c.ok {
 			t.Errorf("%s: got %v", c.name, err)
+		}
+	}
+}
+
+func TestStored(t *testing.T) {
+	site, err := web.New(web.Config{Pages: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := exported("http://127.0.0.1:8080/", site)
+	lines := strings.SplitAfter(good, "\n")
+	for _, c := range []struct{ name, export, want string }{
+		{"all there", good, ""},
+		{"one missing", strings.Join(lines[1:], ""), "1 pages are not stored"},
+		{"one twice", good + lines[3], "stored twice"},
+		{"without a title", strings.Replace(good, `"title":"T"`, `"title":""`, 1), "without all its facts"},
+		{"not fetched", strings.Replace(good, "fetched", "queued", 1), "without all its facts"},
+		{"not JSON", "url,state\n", "read the export"},
+	} {
+		err := checkStored(strings.NewReader(c.export), site.Expected())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
 }

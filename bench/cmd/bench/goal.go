@@ -43,7 +43,7 @@ var (
 		}
 		return r.Deep.PeakMB, true
 	}}
-	violations = metric{"pages missed, requested twice or made up, or over the cap", func(r round) (float64, bool) {
+	violations = metric{"pages missed, requested twice, made up or not stored, or over the cap", func(r round) (float64, bool) {
 		if r.Deep == nil {
 			return 0, false
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,28 +91,6 @@ func tenths(pages []web.Hit) (first, last float64) {
 		return float64(len(part)-1) / max(d, 1e-9)
 	}
 	return rate(pages[:n]), rate(pages[len(pages)-n:])
-}
-
-// summary is the object `deepcrawl crawl --json` ends with, as far as it is checked here.
-type summary struct {
-	State                                 string
-	Discovered, Fetched, Failed, Excluded int
-}
-
-// checkSummary compares what deepcrawl says of its run with what the site saw.
-func checkSummary(stdout []byte, pages int) error {
-	lines := strings.Split(strings.TrimSpace(string(stdout)), "\n")
-	var s summary
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
-		// The object may be spread over lines.
-		if err := json.Unmarshal(stdout, &s); err != nil {
-			return fmt.Errorf("read the summary of crawl --json: %w", err)
-		}
-	}
-	if s.State != "done" || s.Fetched != pages || s.Discovered != s.Fetched+s.Failed+s.Excluded {
-		return fmt.Errorf("the summary is %+v, want done with %d pages fetched and a ledger that balances", s, pages)
-	}
-	return nil
 }
 
 // column is one column of the table of rounds.

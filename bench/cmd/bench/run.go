@@ -158,8 +158,11 @@ func (r *runner) crawl(ctx context.Context, s scenario, null bool) (_ *side, err
 	if err != nil {
 		return nil, err
 	}
-	if !null {
-		if err := checkSummary(u.Stdout, s.Site.Pages); err != nil {
+	if null {
+		return got, nil
+	}
+	for _, err := range []error{checkSummary(u.Stdout, s.Site.Pages), r.checkStore(ctx, s, dir)} {
+		if err != nil {
 			got.Violations++
 			got.Evidence = append(got.Evidence, err.Error())
 		}
@@ -167,10 +170,29 @@ func (r *runner) crawl(ctx context.Context, s scenario, null bool) (_ *side, err
 	return got, nil
 }
 
-func (r *runner) run(ctx context.Context, s scenario, null bool, dir, home string) (proc.Usage, error) {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+// checkStore exports the pages of the last run and compares them with the site.
+func (r *runner) checkStore(ctx context.Context, s scenario, dir string) error {
+	site, err := web.New(s.Site)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "pages.jsonl")
+	if _, err := proc.Run(ctx, dir, environ(), r.deep, "export", "last",
+		"--db", strings.ReplaceAll(s.DB, "{dir}", dir), "--what", "pages", "--format", "jsonl", "-o", file); err != nil {
+		return err
+	}
+	return checkStoredFile(file, site.Expected())
+}
+
+// environ is the environment without settings of deepcrawl.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "DEEPCRAWL_") || strings.HasPrefix(kv, "SEOMASTER_")
 	})
+}
+
+func (r *runner) run(ctx context.Context, s scenario, null bool, dir, home string) (proc.Usage, error) {
+	env := environ()
 	if null {
 		return proc.Run(ctx, dir, env, r.null, "-inflight", strconv.Itoa(s.InFlight), home)
 	}
