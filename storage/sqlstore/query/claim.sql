@@ -1,0 +1,107 @@
+-- name: host_find
+-- rows: name text
+SELECT h.id, h.name FROM :rows r JOIN host h ON h.name = r.name
+
+-- name: host_add
+-- rows: name text
+INSERT INTO host (name) :values ON CONFLICT (name) DO NOTHING
+
+-- name: claim_runs
+-- rows: run int
+-- Those of the runs that may be claimed from, with what their page limit has given out.
+SELECT q.id, q.allotted FROM :rows r JOIN run q ON q.id = r.run WHERE q.state = 'crawling' AND q.deleting = 0
+
+-- name: budget_lock
+-- rows: run int
+-- Makes claims of runs with a page limit wait for each other; overrides lock the rows.
+SELECT q.id, q.allotted FROM run q WHERE q.id = :run AND q.state = 'crawling' AND q.deleting = 0
+
+-- name: budget_count
+-- in: run int, again int
+-- Places taken by claims and by what waits for another attempt; finished pages are in the tally.
+SELECT (SELECT COUNT(*) FROM claim c WHERE c.run_id = :run) + (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.pos >= :again)
+
+-- name: budget_set
+-- in: run int, n int
+UPDATE run SET allotted = :n WHERE id = :run
+
+-- name: budget_give
+-- rows: run int, n int
+-- Gives places back.
+UPDATE run SET allotted = allotted - :n WHERE id = :run AND allotted IS NOT NULL
+
+-- name: frontier_promote
+-- rows: run int, host int
+-- in: delayed int, again int
+-- Delayed URLs that are due take their place in the order again, among those that hold a place under the page limit.
+UPDATE frontier SET pos = weight + :again WHERE run_id = :run AND host_id = :host AND pos >= :delayed AND pos <= :now
+
+-- name: claim_pick
+-- in: run int, host int, low int, below int, n int
+SELECT f.id, f.pos, f.weight, f.via, f.attempts, f.url FROM frontier f
+WHERE f.run_id = :run AND f.host_id = :host AND f.pos >= :low AND f.pos < :below
+ORDER BY f.pos, f.id LIMIT :n
+
+-- name: frontier_delete
+-- rows: run int, host int, pos int, id int
+DELETE FROM frontier WHERE run_id = :run AND host_id = :host AND pos = :pos AND id = :id
+
+-- name: claim_insert
+-- in: owner text
+-- rows: run int, id int, token int, attempts int
+INSERT INTO claim (run_id, id, token, owner, attempts) SELECT r.run, r.id, r.token, :owner, r.attempts FROM :rows r
+
+-- name: claim_delete
+-- rows: run int, id int, token int
+DELETE FROM claim WHERE run_id = :run AND id = :id AND token = :token
+
+-- name: claim_match
+-- rows: run int, id int, token int
+-- Claims that still carry their token; overrides lock them.
+SELECT c.run_id, c.id, c.token, c.attempts FROM claim c WHERE c.run_id = :run AND c.id = :id AND c.token = :token
+
+-- name: claim_of_owner
+-- in: owner text, n int
+SELECT c.run_id, c.id, c.token, c.attempts FROM claim c WHERE c.owner = :owner ORDER BY c.run_id, c.id LIMIT :n
+
+-- name: owners
+SELECT c.owner FROM claim c UNION SELECT s.owner FROM seat s
+
+-- name: claim_of_call
+-- in: owner text, base int
+-- rows: run int
+-- What one call of Claim has claimed: all its tokens are a number of its own plus the id.
+SELECT c.run_id, c.id, c.token, c.attempts, u.priority * 65536 + u.depth, u.via, u.url, h.name
+FROM claim c JOIN url u ON u.run_id = c.run_id AND u.id = c.id JOIN host h ON h.id = u.host_id
+WHERE c.run_id = :run AND c.owner = :owner AND c.token - c.id = :base ORDER BY c.id
+
+-- name: frontier_put
+-- rows: run int, id int, shift int, attempts int
+-- Queues URLs again that were claimed.
+INSERT INTO frontier (run_id, host_id, pos, id, weight, via, attempts, token, reason, url)
+SELECT u.run_id, u.host_id, u.priority * 65536 + u.depth + r.shift, u.id, u.priority * 65536 + u.depth, u.via, r.attempts, 0, '', u.url
+FROM :rows r JOIN url u ON u.run_id = r.run AND u.id = r.id
+
+-- name: ready_hosts
+-- in: delayed int
+-- rows: run int
+-- Each host of each run that has unfinished URLs: its first position, and that of its first one that is not due yet.
+WITH RECURSIVE w (run_id, host_id) AS (
+  SELECT r.run, (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = r.run) FROM :rows r
+  UNION ALL
+  SELECT w.run_id, (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id > w.host_id) FROM w WHERE w.host_id IS NOT NULL
+)
+SELECT w.run_id, h.name,
+  (SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id = w.host_id),
+  COALESCE((SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id = w.host_id AND f.pos >= :delayed AND f.pos > :now), 0),
+  :now
+FROM w JOIN host h ON h.id = w.host_id
+
+-- name: ready_claimed
+-- rows: run int
+SELECT r.run FROM :rows r WHERE EXISTS (SELECT 1 FROM claim c WHERE c.run_id = r.run)
+
+-- name: frontier_some
+-- in: run int, n int
+-- Any unfinished URLs of a run; overrides lock them.
+SELECT f.host_id, f.pos, f.id, f.attempts FROM frontier f WHERE f.run_id = :run ORDER BY f.host_id, f.pos, f.id LIMIT :n
