@@ -32,7 +32,7 @@ func buildClassTable() *[256]uint8 {
 			t[c] |= classAlnum
 		}
 		switch {
-		case c > ' ' && c < 0x7F && c != '&':
+		case c > ' ' && c < 0x80 && c != '&':
 			t[c] |= classPlain
 		// Leads of characters that may be spaces, ideographs or invisible: C2 (U+0080-00BF), E1-E9, EF, F0.
 		case c >= 0x80 && c != 0xC2 && (c < 0xE1 || c > 0xE9) && c != 0xEF && c != 0xF0:

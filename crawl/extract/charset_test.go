@@ -78,3 +78,70 @@ func isASCII(s string) bool {
 	}
 	return true
 }
+
+func TestCharsetSources(t *testing.T) {
+	const sjis, utf8Text = "\x93\xfa\x96\x7b", "\u65e5\u672c"
+	pad := "<!--" + strings.Repeat("x", 2000) + "-->"
+	for name, c := range map[string]struct {
+		contentType, body string
+		charset, title    string
+	}{
+		"header":                                  {"text/html; charset=Shift_JIS", "<title>" + sjis + "</title>", "shift_jis", utf8Text},
+		"header in quotes, other parameters":      {`text/html; a="b;charset=x"; CHARSET = "shift-jis" `, "<title>" + sjis + "</title>", "shift_jis", utf8Text},
+		"an unknown label in the header":          {"text/html; charset=none", "<meta charset=sjis><title>" + sjis + "</title>", "shift_jis", utf8Text},
+		"header before meta":                      {"text/html; charset=utf-8", "<meta charset=sjis><title>" + utf8Text + "</title>", "utf-8", utf8Text},
+		"byte order mark before header":           {"text/html; charset=shift_jis", "\xef\xbb\xbf<title>" + utf8Text + "</title>", "utf-8", utf8Text},
+		"UTF-16LE mark":                           {"", "\xff\xfe<\x00t\x00i\x00t\x00l\x00e\x00>\x00\xe5\x65\x2c\x67<\x00/\x00t\x00i\x00t\x00l\x00e\x00>\x00", "utf-16le", utf8Text},
+		"UTF-16BE mark":                           {"", "\xfe\xff\x00<\x00t\x00i\x00t\x00l\x00e\x00>\x65\xe5\x67\x2c\x00<\x00/\x00t\x00i\x00t\x00l\x00e\x00>", "utf-16be", utf8Text},
+		"a meta of UTF-16 means UTF-8":            {"", "<meta charset=utf-16><title>" + utf8Text + "</title>", "utf-8", utf8Text},
+		"x-user-defined means windows-1252":       {"", "<meta charset=x-user-defined><title>\xe9</title>", "windows-1252", "\u00e9"},
+		"http-equiv":                              {"", `<meta content="text/html; charset='shift_jis'" http-equiv=Content-Type><title>` + sjis + "</title>", "shift_jis", utf8Text},
+		"a meta in a comment":                     {"", "<!-- <meta charset=shift_jis> --><title>" + utf8Text + "</title>", "utf-8", utf8Text},
+		"a meta beyond the prescan":               {"", pad + "<title>" + sjis + "</title><meta charset=shift_jis>", "shift_jis", utf8Text},
+		"a meta beyond the prescan in http-equiv": {"", pad + "<title>" + sjis + "</title><meta http-equiv=content-type content='text/html;charset=shift_jis'>", "shift_jis", utf8Text},
+		"a late meta against the header":          {"text/html;charset=utf-8", pad + "<title>" + utf8Text + "</title><meta charset=shift_jis>", "utf-8", utf8Text},
+		"XML declaration":                         {"", `<?xml version="1.0" encoding="shift_jis"?><title>` + sjis + "</title>", "shift_jis", utf8Text},
+		"XML declaration and meta":                {"", `<?xml version="1.0" encoding="koi8-r"?><meta charset=shift_jis><title>` + sjis + "</title>", "shift_jis", utf8Text},
+		"nothing said, UTF-8":                     {"", "<title>" + utf8Text + "</title>", "utf-8", utf8Text},
+		"nothing said, not UTF-8":                 {"", "<title>\x80\xe9</title>", "windows-1252", "\u20ac\u00e9"},
+		"nothing said, UTF-8 cut at the end":      {"", "<title>" + utf8Text + "</title>\xe6\x97", "utf-8", utf8Text},
+		"latin1 is windows-1252":                  {"text/html; charset=iso-8859-1", "<title>\x93x\x94</title>", "windows-1252", "\u201cx\u201d"},
+		"gb2312 reads four-byte sequences":        {"text/html; charset=gb2312", "<title>\xd6\xd0\x81\x30\x84\x36\x95\x32\x82\x36</title>", "gbk", "\u4e2d\u00a5\U00020000"},
+		"gbk too":                                 {"text/html; charset=GBK", "<title>\xd6\xd0\x95\x32\x82\x36</title>", "gbk", "\u4e2d\U00020000"},
+		"bad bytes in UTF-8":                      {"text/html; charset=utf-8", "<title>a\xffb\xe6\x97c</title>", "utf-8", "a\ufffdb\ufffd\ufffdc"},
+		"an empty body":                           {"text/html; charset=shift_jis", "", "shift_jis", ""},
+		"nothing at all":                          {"", "", "utf-8", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := page(t, extract.Input{Body: []byte(c.body), ContentType: c.contentType})
+			if p.Facts.Charset != c.charset || p.Facts.Title != c.title {
+				t.Errorf("got %s %q, want %s %q", p.Facts.Charset, p.Facts.Title, c.charset, c.title)
+			}
+		})
+	}
+	t.Run("starting over doubles nothing", func(t *testing.T) {
+		p := page(t, extract.Input{Body: []byte("<h1>a</h1>" + pad + "<a href=/\x93\xfa>x</a><script type=application/ld+json>{}</script><meta charset=shift_jis><p>end"),
+			Header: map[string][]string{"Link": {"</n>; rel=next"}, "X-Robots-Tag": {"noindex"}}})
+		f := p.Facts
+		if len(p.Links) != 2 || string(p.Links[1].Href) != "/\u65e5" || f.H1Count != 1 || len(f.H1) != 1 || len(f.JSONLD) != 1 || f.Robots != "noindex" || f.Words != 3 || f.LinkCount != 2 {
+			t.Errorf("links %+v, facts %+v", p.Links, f)
+		}
+	})
+	t.Run("a UTF-8 body is not copied", func(t *testing.T) {
+		body := []byte("<a href=/\u00e9>")
+		p := page(t, extract.Input{Body: body})
+		if &p.Links[0].Href[0] != &body[len("<a href=")] {
+			t.Error("the link does not alias the body")
+		}
+	})
+	t.Run("Big5 without a declaration is not guessed", func(t *testing.T) {
+		raw, err := os.ReadFile(filepath.Join(corpus(t, "html5lib-encoding"), "chardet", "test_big5.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Not met: telling legacy encodings apart by statistics. Browsers guess here, the standard leaves it open.
+		if got := page(t, extract.Input{Body: raw}).Facts.Charset; got != "windows-1252" {
+			t.Errorf("got %s", got)
+		}
+	})
+}

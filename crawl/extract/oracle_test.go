@@ -206,7 +206,7 @@ func visible(n *html.Node) string {
 		switch {
 		case n.Type == html.TextNode:
 			for _, r := range n.Data {
-				if r >= ' ' && r != 0x7F && r != 0xAD && r != 0xFEFF && r != 0x2060 && r != 0x200B {
+				if r >= ' ' && r != 0xAD && r != 0xFEFF && r != 0x2060 && r != 0x200B {
 					b.WriteRune(r)
 				} else {
 					b.WriteByte(' ')

@@ -3,6 +3,7 @@ package extract
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -50,6 +51,11 @@ func (s *textSink) open() {
 // write takes character data; references are decoded unless raw.
 func (s *textSink) write(b []byte, raw bool) {
 	for i := 0; i < len(b); {
+		if s.wordStart < 0 {
+			if i = s.shortWords(b, i); i >= len(b) {
+				return
+			}
+		}
 		c := b[i]
 		class := classTable[c]
 		if class&classPlain != 0 {
@@ -91,6 +97,76 @@ func (s *textSink) write(b []byte, raw bool) {
 	}
 }
 
+const (
+	everyByte = 0x0101010101010101
+	topBits   = 0x80 * everyByte
+)
+
+// marks has the top bit of every byte of x that is not ASCII, below '!', or '&'. A borrow can also set bits above the lowest one.
+func marks(x uint64) uint64 {
+	amp := x ^ '&'*everyByte
+	return (x | (x-'!'*everyByte)&^x | (amp-everyByte)&^amp) & topBits
+}
+
+func lowBytes(x uint64, n int) uint64 { return x & (1<<(8*n) - 1) }
+
+// shortWords is the fast path between words: it takes spaces and words of at most 15 plain ASCII bytes that begin with a letter or
+// digit and end with one or one byte after it, eight bytes at a time. It stops at the first thing that is neither. No word is open
+// before and after.
+func (s *textSink) shortWords(b []byte, i int) int {
+	out := s.out
+	for i+16 <= len(b) {
+		class := classTable[b[i]]
+		if class&classSpace != 0 {
+			s.space = true
+			i++
+			continue
+		}
+		if class&classAlnum == 0 {
+			break
+		}
+		x, y := binary.LittleEndian.Uint64(b[i:]), uint64(0)
+		n := bits.TrailingZeros64(marks(x)) >> 3
+		if n == 8 {
+			y = binary.LittleEndian.Uint64(b[i+8:])
+			n += bits.TrailingZeros64(marks(y)) >> 3
+			if n == 16 {
+				break
+			}
+		}
+		if classTable[b[i+n]]&classSpace == 0 {
+			break
+		}
+		end := n
+		if classTable[b[i+n-1]]&classAlnum == 0 {
+			if end--; classTable[b[i+end-1]]&classAlnum == 0 {
+				break
+			}
+		}
+		if cap(out)-len(out) < 20 {
+			out = slices.Grow(out, len(b)-i+20)
+		}
+		at := len(out)
+		out = out[:at+17]
+		if s.space && at > 0 {
+			out[at] = ' '
+			at++
+		}
+		binary.LittleEndian.PutUint64(out[at:], x)
+		binary.LittleEndian.PutUint64(out[at+8:], y)
+		out = out[:at+n]
+		if end <= 8 {
+			s.word(hashTail(lowBytes(x, end), end))
+		} else {
+			s.word(mix(x|caseBits) ^ hashTail(lowBytes(y, end-8), end-8))
+		}
+		s.space = true
+		i += n + 1
+	}
+	s.out = out
+	return i
+}
+
 // char takes one character that needs a look and returns its size.
 func (s *textSink) char(b []byte) int {
 	c := b[0]
@@ -98,7 +174,7 @@ func (s *textSink) char(b []byte) int {
 		switch {
 		case isSpace(c) || c == '\v':
 			s.wordBreak()
-		case c < ' ' || c == 0x7F: // controls are not shown
+		case c < ' ': // controls are not shown
 		default:
 			s.put(b[:1])
 		}
@@ -161,8 +237,12 @@ func (s *textSink) endWord() {
 	if len(w) == 0 || w[0] >= utf8.RuneSelf && !hasLetter(w) {
 		return
 	}
+	s.word(wordHash(w))
+}
+
+// word counts a word by its hash.
+func (s *textSink) word(h uint64) {
 	s.words++
-	h := wordHash(w)
 	s.sim.add(mix(h ^ bits.RotateLeft64(s.prev, 23)))
 	s.prev = h
 }
@@ -189,12 +269,12 @@ func hasLetter(w []byte) bool {
 	return false
 }
 
-const caseBits = 0x2020202020202020
+const caseBits = 0x20 * everyByte
 
 // wordHash hashes a word, ASCII letters in any case alike. It need not be strong, only well spread.
 func wordHash(w []byte) uint64 {
-	h := uint64(len(w)) * hashFactor
-	for len(w) >= 8 {
+	var h uint64
+	for len(w) > 8 {
 		h = mix(h ^ (binary.LittleEndian.Uint64(w) | caseBits))
 		w = w[8:]
 	}
@@ -202,7 +282,12 @@ func wordHash(w []byte) uint64 {
 	for i := len(w) - 1; i >= 0; i-- {
 		tail = tail<<8 | uint64(w[i])
 	}
-	return mix(h ^ (tail | caseBits))
+	return h ^ hashTail(tail, len(w))
+}
+
+// hashTail hashes the last n bytes of a word, 1 to 8, the first one lowest.
+func hashTail(tail uint64, n int) uint64 {
+	return (tail|caseBits)*hashFactor + uint64(n)
 }
 
 func mix(x uint64) uint64 {

@@ -134,3 +134,26 @@ func TestSimhashCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestFastPathAgrees reads the same words with and without what the fast path for plain words takes.
+func TestFastPathAgrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 1))
+	letters := []string{"a", "B", "7", "-", ",", ".", "\u00e9", "&amp;", "z", "Q"}
+	for range 2000 {
+		var words []string
+		for range 1 + rng.IntN(12) {
+			w := ""
+			for range 1 + rng.IntN(20) {
+				w += letters[rng.IntN(len(letters))*rng.IntN(2)]
+			}
+			words = append(words, w)
+		}
+		fast := page(t, extract.Input{Body: []byte("<p>" + strings.Join(words, " ") + "                 "), ContentType: "text/html;charset=utf-8"})
+		// Alone between tags a word is too short a run for the fast path.
+		slow := "<p>" + strings.Join(words, "<b> </b>")
+		p := page(t, extract.Input{Body: []byte(slow), ContentType: "text/html;charset=utf-8"})
+		if string(fast.VisibleText()) != string(p.VisibleText()) || fast.Facts.Words != p.Facts.Words || fast.Facts.Simhash != p.Facts.Simhash {
+			t.Fatalf("%q: %d words %x, cut up %d words %x", words, fast.Facts.Words, fast.Facts.Simhash, p.Facts.Words, p.Facts.Simhash)
+		}
+	}
+}
