@@ -28,7 +28,8 @@ type Roster interface {
 	Register(ctx context.Context, r Registration) (Registered, error)
 	// Beat writes b.Seq to the session's own live row, with facts, health and gates, and reads the authority. With b.Ack it also
 	// acks, if that epoch is today's and above what the row has acked: the session's slots become exactly b.Ack.Slots.
-	// ErrFenced when the row is gone, not live, or has a Seq not below b.Seq.
+	// ErrFenced when the row is gone, not live, or has a Seq not below b.Seq: a beat, like Register, MUST NOT be sent again by
+	// what lies between the session and the authority.
 	Beat(ctx context.Context, b Beat) (BeatReply, error)
 	// Bury marks a session dead and frees what it owns: if it is live and its Seq is b.Seq, or in any case with b.Proof. It
 	// reports whether the session is dead now.
@@ -44,7 +45,8 @@ type Slots interface {
 	// Grant decides a.Groups in order, each all or nothing: a key has room while fewer slots than the smallest cap declared for
 	// it (by the ask, by recorded slots, by recorded wants) are recorded, and takes the smallest free number. A token that is
 	// recorded already is granted as it is. A refused group records a want for each of its keys that was full. ErrStale when
-	// the view is not today's, the session has not acked it, or it has ended; ErrFenced when the session is not live.
+	// the view is not today's or the session has not acked it, ErrNoView when it has ended, ErrFenced when the session is not
+	// live.
 	Grant(ctx context.Context, a Ask) (Granted, error)
 	// Return removes the slots of these tokens, whatever the epoch: their requests have ended. Unknown tokens are no error.
 	Return(ctx context.Context, r Return) error
@@ -75,8 +77,9 @@ type Rate interface {
 // Leaser keeps the leases.
 type Leaser interface {
 	// Hold takes the lease if it is free, past its end, of a session that is not live, or of this session; with the token of the
-	// holding acquisition it renews. Each new acquisition has a greater fence. ErrHeld, ErrStale (the database is not the one
-	// of the authority row, so fences might repeat), ErrFenced.
+	// holding acquisition it renews. Each new acquisition has a greater fence. ErrHeld, ErrLost (this acquisition is over),
+	// ErrStale (the database is not the one of the authority row, so fences might repeat), ErrWaiting (commits were lost, their
+	// holders may still trust them), ErrNoView (the view has ended), ErrFenced.
 	Hold(ctx context.Context, h Hold) (Held, error)
 	// Drop ends the acquisition with this token; it is no error if it has ended.
 	Drop(ctx context.Context, h Hold) error
@@ -96,6 +99,31 @@ type Switch interface {
 	// Open ends the drain of o.Epoch if the barrier is passed, in the transaction that checks it; for Redis it deletes the
 	// recorded slots, which were seeded. ErrStale, ErrWaiting.
 	Open(ctx context.Context, o Open) (Authority, error)
+}
+
+// Second is what a Coord has beside when its slots and rates can move to a Redis: the calls that go there whatever the mode.
+// Grant, Return, Reconcile and Take go where the request's View says.
+type Second interface {
+	// Probe reads the clock and identity of Redis, the stamp of its last seed, and whether it may be used.
+	Probe(ctx context.Context) (Probed, error)
+	// Seed starts an epoch with the carried slots, in one script. ErrStale where the guard is not below e; Seeded.Guard then has
+	// it.
+	Seed(ctx context.Context, e Epoch, carried []Slot) (Seeded, error)
+	// Reap frees what ended sessions had there, and reports how many slots.
+	Reap(ctx context.Context, v View, ended []Member) (int, error)
+}
+
+// Probed is a Redis that answered.
+type Probed struct {
+	Ident    RedisIdent
+	Now      Micros
+	Eligible bool
+}
+
+// Seeded is the outcome of a seed.
+type Seeded struct {
+	Ident RedisIdent
+	Guard Epoch
 }
 
 // Registration is who wants to join.

@@ -29,10 +29,22 @@ type Identity interface {
 	Done() <-chan struct{}
 	// Err is nil until Done is closed, then ErrFenced or ErrLeft, wrapped with the reason.
 	Err() error
+	// Watching reports that another session is silent: this one should stay until it is heard of or found dead (rule 9).
+	Watching() bool
+	// Status is a snapshot for people.
+	Status() Status
 	// Leave ends the session and gives everything back: slots, leases, the session itself. It MUST be called after the last
 	// request has ended; permits still out are treated as ended. Idempotent. It returns an error when the authority could not be
 	// told, in which case what the session held returns after Timing.Death.
 	Leave(ctx context.Context) error
+}
+
+// Status of a session.
+type Status struct {
+	Authority  Authority // as read last
+	Permits    int       // out
+	Slots      int       // held, idle ones included
+	RoundTrips uint64    // calls made to the authority so far
 }
 
 // CappedKey is a key and the cap this session declares for it. A cap is a cluster fact: the smallest value any live session

@@ -206,7 +206,7 @@ func (s *Session) controlAnswer(now Now, kept any, a Answer) {
 		s.out[s.call(Seed{Epoch: k.epoch, Slots: slots})] = seedOut(k)
 	case seedOut:
 		s.ctl.busy = false
-		r, _ := a.Reply.(SeedReply)
+		r, _ := a.Reply.(coord.Seeded)
 		switch {
 		case a.Err == nil && !r.Ident.IsZero():
 			s.open(coord.Open{Epoch: k.epoch, Mode: coord.ModeRedis, Redis: r.Ident})

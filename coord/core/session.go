@@ -41,25 +41,14 @@ type Answer struct {
 
 // Calls that are not requests of coord.Coord.
 type (
-	// Probe reads the clock and identity of Redis, and whether it may be used. Answered by ProbeReply.
+	// Probe reads the clock and identity of Redis, and whether it may be used. Answered by coord.Probed.
 	Probe struct{}
-	// ProbeReply is a Redis that answered.
-	ProbeReply struct {
-		Ident    coord.RedisIdent
-		Now      coord.Micros
-		Eligible bool
-	}
 	// Carried reads the slots to seed. Answered by []coord.Slot.
 	Carried struct{ Epoch coord.Epoch }
-	// Seed seeds Redis. Answered by SeedReply.
+	// Seed seeds Redis. Answered by coord.Seeded.
 	Seed struct {
 		Epoch coord.Epoch
 		Slots []coord.Slot
-	}
-	// SeedReply is the outcome; with ErrStale, Guard is what stood in the way.
-	SeedReply struct {
-		Ident coord.RedisIdent
-		Guard coord.Epoch
 	}
 	// Reap frees what ended sessions had in Redis.
 	Reap struct {
@@ -79,6 +68,7 @@ type Session struct {
 	lastID uint64
 	out    map[uint64]any // what is kept of a call until its answer, for those that need more than the answer
 	woken  bool
+	due    time.Duration
 
 	// beats
 	seq        uint64
@@ -175,6 +165,15 @@ func (s *Session) Authority() coord.Authority { return s.auth }
 // Permits is how many are out.
 func (s *Session) Permits() int { return s.permits + len(s.cooling) }
 
+// Slots is how many are held, idle ones included.
+func (s *Session) Slots() int { return len(s.held) }
+
+// Due is a time before which Tick has nothing to do. Unlike Next it costs nothing; it is exact after Next.
+func (s *Session) Due() time.Duration { return s.due }
+
+// arm notes a deadline.
+func (s *Session) arm(t time.Duration) { s.due = min(s.due, t) }
+
 func (s *Session) call(req any) uint64 {
 	s.lastID++
 	s.calls = append(s.calls, Call{ID: s.lastID, Req: req})
@@ -261,6 +260,7 @@ func (s *Session) Next(now Now) time.Duration {
 	for _, g := range s.gates {
 		at(g.until)
 	}
+	s.due = next
 	return max(next, now.Mono)
 }
 
@@ -381,6 +381,7 @@ func (s *Session) localGate(key coord.Key, until time.Duration, reason string) {
 	if until > g.until {
 		g.until, g.reason = until, reason
 	}
+	s.arm(until)
 }
 
 // Paused takes the authority's answer to a pause that was told it directly.
@@ -400,6 +401,7 @@ func (s *Session) Cleared(now Now, g coord.Gate) {
 // adopt merges a gate as the authority has it. One that was written there before is known by At and does not creep.
 func (s *Session) adopt(now Now, g coord.Gate) {
 	until := now.Mono + g.For
+	s.arm(until)
 	have := s.gates[g.Key]
 	switch {
 	case have == nil:

@@ -42,7 +42,7 @@ func (s *Session) startBeat(now Now) {
 }
 
 func (s *Session) probeAnswer(now Now, a Answer) {
-	p, ok := a.Reply.(ProbeReply)
+	p, ok := a.Reply.(coord.Probed)
 	usable := a.Err == nil && ok && p.Eligible
 	r := &s.redis
 	if usable != r.usable || usable && !p.Ident.Same(r.ident) {
@@ -98,6 +98,7 @@ func (s *Session) makeAck() *coord.Ack {
 // beatSoon brings the next beat forward, not into a busy loop.
 func (s *Session) beatSoon(now Now) {
 	s.nextBeat = min(s.nextBeat, max(now.Mono, s.lastGood+s.cfg.Timing.Beat/8))
+	s.arm(s.nextBeat)
 }
 
 func (s *Session) jitter(d time.Duration) time.Duration {
@@ -116,6 +117,7 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 			return
 		}
 		s.nextBeat = now.Mono + s.jitter(s.cfg.Timing.Beat/2)
+		s.arm(s.nextBeat)
 		return
 	}
 	r := a.Reply.(coord.BeatReply)
@@ -155,6 +157,7 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 		// This database may have forgotten grants: no view, and a new epoch.
 		s.viewUntil, s.woken = 0, true
 		s.seen = max(s.seen, r.Authority.Epoch)
+		s.arm(s.nextBeat)
 		s.control(now, r, bad)
 		return
 	}
@@ -169,6 +172,7 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 		s.afterBeat(now)
 		s.control(now, r, "")
 	}
+	s.arm(s.nextBeat)
 	s.woken = true
 }
 

@@ -254,6 +254,7 @@ func (s *Session) retry(now Now, ks []*keyState) {
 func (s *Session) backoff(now Now, k *keyState) {
 	k.backoff = min(max(2*k.backoff, minRetry), MaxRetry)
 	k.retryAt = now.Mono + max(s.jitter(k.backoff), minRetry)
+	s.arm(k.retryAt)
 }
 
 // askAnswer takes the answer of a Grant. Its permits wait for Asked.
@@ -373,6 +374,7 @@ func (s *Session) idle(now Now, t *token) {
 	}
 	t.state, t.since = tokenIdle, now.Mono
 	k.idle = append(k.idle, t)
+	s.arm(t.since + s.cfg.Timing.KeepIdle)
 	s.woken = true
 }
 
@@ -447,6 +449,7 @@ func (s *Session) Abort(now Now, p *Permit) {
 	for _, t := range p.tokens {
 		t.state, t.since = tokenCooling, now.Mono+s.cfg.Timing.AbortGrace
 		s.cooling = append(s.cooling, t)
+		s.arm(t.since)
 	}
 }
 

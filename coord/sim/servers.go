@@ -239,7 +239,7 @@ func (w *World) execRedis(s *redisServer, req any) reply {
 	var r reply
 	switch q := req.(type) {
 	case core.Probe:
-		r.val = core.ProbeReply{Ident: s.r.Server, Now: now, Eligible: true}
+		r.val = coord.Probed{Ident: s.r.Server, Now: now, Eligible: true}
 	case coord.Ask:
 		var v coord.Granted
 		v, r.err = s.r.Grant(now, q)
@@ -258,7 +258,7 @@ func (w *World) execRedis(s *redisServer, req any) reply {
 		n, r.err = s.r.Reap(now, q.View, q.Ended)
 		r.val = n
 	case core.Seed:
-		var v core.SeedReply
+		var v coord.Seeded
 		v.Ident, v.Guard, r.err = s.r.Seed(now, q.Epoch, q.Slots)
 		r.val = v
 	case coord.Take:
