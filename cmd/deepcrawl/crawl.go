@@ -258,7 +258,11 @@ func (p *program) watch(ctx context.Context, view view, progress func() (crawl.S
 		case <-stop:
 			stop = nil
 			s, _ := progress()
-			view.say(fmt.Sprintf("stopping after %s in flight; Ctrl-C again stops at once", plural(int64(s.InFlight), "request")))
+			after := ""
+			if s.InFlight > 0 {
+				after = fmt.Sprintf(" after %s in flight", plural(int64(s.InFlight), "request"))
+			}
+			view.say("stopping" + after + "; Ctrl-C again stops at once")
 		}
 	}
 }
@@ -276,7 +280,8 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, st storage.Store,
 		return explain(cfg, err)
 	}
 	if stopped && !run.State.Terminal() && run.State != storage.RunPaused {
-		if err := st.UpdateRun(ctx, id, storage.RunUpdate{Reason: ptr("interrupted; go on with crawl --resume")}); err != nil {
+		run.Reason = "interrupted; go on with crawl --resume"
+		if err := st.UpdateRun(ctx, id, storage.RunUpdate{Reason: &run.Reason}); err != nil {
 			return explain(cfg, err)
 		}
 	}

@@ -36,8 +36,10 @@ func (h tellOnce) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h tellOnce) WithAttrs(attrs []slog.Attr) slog.Handler { return tellOnce{h.Handler.WithAttrs(attrs)} }
-func (h tellOnce) WithGroup(name string) slog.Handler       { return tellOnce{h.Handler.WithGroup(name)} }
+func (h tellOnce) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return tellOnce{h.Handler.WithAttrs(attrs)}
+}
+func (h tellOnce) WithGroup(name string) slog.Handler { return tellOnce{h.Handler.WithGroup(name)} }
 
 func maskAttr(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Any().(type) {

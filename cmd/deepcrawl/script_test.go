@@ -91,4 +91,3 @@ type fatal struct{ ts *testscript.TestScript }
 
 func (f fatal) Helper()                           {}
 func (f fatal) Fatalf(format string, args ...any) { f.ts.Fatalf(format, args...) }
-

@@ -124,4 +124,3 @@ func await(t interface {
 		}
 	}
 }
-

@@ -76,9 +76,12 @@ func figures(s crawl.Snapshot, perSecond float64) string {
 	return strings.Join(parts, ", ")
 }
 
+// shortWait is a wait not worth telling: the pace of a rate limit looks like one.
+const shortWait = 2 * time.Second
+
 // waitingFor says what the run waits for and until when; empty while it goes on.
-func waitingFor(s crawl.Snapshot) string {
-	if s.Waiting == "" {
+func waitingFor(s crawl.Snapshot, now time.Time) string {
+	if s.Waiting == "" || !s.Until.IsZero() && s.Until.Sub(now) < shortWait {
 		return ""
 	}
 	line := "waiting: " + clean(s.Waiting)
@@ -118,7 +121,7 @@ func (*lineView) close()                        {}
 
 func (v *lineView) show(s crawl.Snapshot) {
 	line := stage(s) + ": " + figures(s, v.speed.add(s.Fetched+s.Failed))
-	if w := waitingFor(s); w != "" {
+	if w := waitingFor(s, v.speed.now()); w != "" {
 		line += "; " + w
 	}
 	v.say(line)
@@ -164,7 +167,7 @@ func (*barView) every() time.Duration { return 150 * time.Millisecond }
 func (v *barView) show(s crawl.Snapshot) {
 	v.mu.Lock()
 	v.lines[0] = stage(s) + ": " + figures(s, v.speed.add(s.Fetched+s.Failed))
-	v.lines[1] = waitingFor(s)
+	v.lines[1] = waitingFor(s, v.speed.now())
 	v.mu.Unlock()
 	v.bar.SetTotal(max(s.Discovered, 1), false)
 	v.bar.SetCurrent(s.Discovered - s.Queued())

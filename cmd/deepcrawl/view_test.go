@@ -31,6 +31,18 @@ func TestLineView(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the pace of a rate limit is no waiting", func(t *testing.T) {
+		now := time.Unix(1000, 0)
+		for until, want := range map[time.Time]string{
+			now.Add(time.Second):     "",
+			{}:                       "waiting: x",
+			now.Add(3 * time.Second): "waiting: x, until " + now.Add(3*time.Second).Local().Format("15:04:05 MST"),
+		} {
+			if got := waitingFor(crawl.Snapshot{Waiting: "x", Until: until}, now); got != want {
+				t.Errorf("until %v: got %q, want %q", until, got, want)
+			}
+		}
+	})
 	t.Run("preparing says what is being done", func(t *testing.T) {
 		if got := stage(crawl.Snapshot{State: storage.RunPreparing, Step: "sitemap 3"}); got != "preparing (sitemap 3)" {
 			t.Errorf("got %s", got)
