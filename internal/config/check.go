@@ -52,7 +52,7 @@ func checkDB(v string) error {
 		if strings.ContainsFunc(v, unicode.IsControl) {
 			return errors.New("no scheme")
 		}
-		return errors.New("no scheme (sqlite:" + v + "?)")
+		return fmt.Errorf("no scheme; perhaps sqlite:%s", v)
 	}
 	switch scheme {
 	case "sqlite":

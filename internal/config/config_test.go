@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 		{env("DEEPCRAWL_WORKERS=0"), nil, `DEEPCRAWL_WORKERS: "0": below 1; allowed: a number from 1 to 1000`},
 		{config.Input{Flags: map[string]string{config.KeyHostInflight: "5000"}}, nil, `--host-inflight: "5000": above 1000; allowed: a number from 1 to 1000`},
 		{config.Input{Flags: map[string]string{config.KeyDB: ""}}, nil, `--db: empty` + dbAllowed},
-		{env("DEEPCRAWL_DB=crawl.db"), nil, `DEEPCRAWL_DB: "crawl.db": no scheme (sqlite:crawl.db?)` + dbAllowed},
+		{env("DEEPCRAWL_DB=crawl.db"), nil, `DEEPCRAWL_DB: "crawl.db": no scheme; perhaps sqlite:crawl.db` + dbAllowed},
 		{env("DEEPCRAWL_DB=oracle://x"), nil, `DEEPCRAWL_DB: "oracle://x": unknown scheme "oracle"` + dbAllowed},
 		{env("DEEPCRAWL_DB=sqlite:"), nil, `DEEPCRAWL_DB: "sqlite:": no path after sqlite:` + dbAllowed},
 		{env("DEEPCRAWL_DB=mysql://root:sesame@h"), nil, `DEEPCRAWL_DB: "mysql://root:***@h": no database name after the host` + dbAllowed},
