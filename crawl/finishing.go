@@ -58,6 +58,7 @@ func (l *life) finishRun(ctx context.Context, j *job) error {
 		if err := j.saveStep(ctx, storage.Step{Name: step.name, Done: true}, fence); err != nil {
 			return err
 		}
+		l.log.Debug("step done", "run", j.run.ID, "step", step.name)
 	}
 	err = retryStore(ctx, l.log, "end run", func() error {
 		run, err := l.store.Run(ctx, j.run.ID)

@@ -42,8 +42,9 @@ type job struct {
 	asked   time.Time
 	due     time.Time // next delayed URL, where nothing else is left
 	wake    chan struct{}
-	places  chan struct{} // one for each request in flight here
 
+	reading  sync.WaitGroup // responses on their way through the readers
+	readers  sync.Pool      // *reader
 	inflight atomic.Int64
 	starts   atomic.Int64
 
@@ -134,7 +135,7 @@ func (l *life) newJob(run storage.Run) (*job, error) {
 		seen: frontier.NewSeen(l.node.memory), traps: scope.NewTraps(scope.Limits{}),
 		runKey: coord.CappedKey{Key: coord.RunKey(int64(run.ID)), Cap: concurrency},
 		queues: make(map[string]*queue), wake: make(chan struct{}), ended: make(chan struct{}),
-		places: make(chan struct{}, concurrency), reasons: make(map[string]fetch.Reason), product: productToken(l.agent(spec)),
+		reasons: make(map[string]fetch.Reason), product: productToken(l.agent(spec)),
 	}
 	if r.profile.PerSecond > 0 {
 		j.rate = coord.RateLimit{PerSecond: r.profile.PerSecond, Burst: 1}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type life struct {
 
 	finisher *finisher
 	claimer  *claimer
+	pages    chan *response // fetched, to be read
 
 	// hard ends when the session is fenced or the store failed for good: everything stops at once. Draining is only a stop of
 	// taking new work.
@@ -52,6 +54,7 @@ func newLife(n *Node, sess coord.Session) *life {
 	l.hard, l.hardStop = context.WithCancelCause(context.Background())
 	l.finisher = newFinisher(l)
 	l.claimer = newClaimer(l)
+	l.pages = make(chan *response, 2*runtime.GOMAXPROCS(0))
 	return l
 }
 
@@ -79,6 +82,10 @@ func (l *life) run(ctx context.Context) error {
 	var service sync.WaitGroup
 	service.Go(l.finisher.run)
 	service.Go(l.claimer.run)
+	var readers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		readers.Go(l.readPages)
+	}
 
 	if err := l.reclaimOthers(soft); err != nil && soft.Err() == nil {
 		l.hardStop(err)
@@ -91,6 +98,8 @@ func (l *life) run(ctx context.Context) error {
 	}
 	workers.Wait()
 	l.crews.Wait()
+	close(l.pages)
+	readers.Wait()
 	l.returnAll()
 	l.claimer.close()
 	l.finisher.close()

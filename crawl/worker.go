@@ -10,8 +10,8 @@ import (
 	"deepcrawl/storage"
 )
 
-// crew is the lanes of one worker on one run. Each lane takes a URL, fetches it, extracts it and takes the next: a slow
-// page holds up its own lane only.
+// crew is the lanes of one worker on one run. Each lane takes a URL, fetches it and takes the next: a slow page holds up
+// its own lane only. Reading a page is not a lane's work: see readers.
 type crew struct {
 	job   *job
 	ctx   context.Context // ends when no more requests are to be started
@@ -19,26 +19,17 @@ type crew struct {
 	lanes sync.WaitGroup
 }
 
-// Lanes beyond the places in flight overlap extraction with fetching.
 func (l *life) newCrew(ctx context.Context, j *job, occupied int) *crew {
-	share := (j.runKey.Cap + occupied - 1) / max(occupied, 1)
 	c := &crew{job: j}
 	c.ctx, c.stop = context.WithCancel(ctx)
-	for range share + max(2, share/6) {
+	for range (j.runKey.Cap + occupied - 1) / max(occupied, 1) {
 		c.lanes.Go(func() {
-			ln := newLane(j)
 			for {
-				select {
-				case <-c.ctx.Done():
-					return
-				case j.places <- struct{}{}:
-				}
 				s, ok := j.next(c)
 				if !ok {
-					<-j.places
 					return
 				}
-				ln.serve(s)
+				j.fetch(s)
 			}
 		})
 	}
@@ -126,6 +117,7 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 	}
 	c.stop()
 	c.lanes.Wait()
+	j.reading.Wait()
 	l.finisher.flush()
 	l.closeJob(j)
 	select {
@@ -141,6 +133,7 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 
 // endCrawling moves the run on when its frontier is empty or a limit is reached.
 func (l *life) endCrawling(ctx context.Context, j *job) {
+	l.log.Debug("crawling ended", "run", j.run.ID)
 	reason := ""
 	j.mu.Lock()
 	limit := j.limit

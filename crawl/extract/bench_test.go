@@ -137,3 +137,53 @@ func BenchmarkGoquery(b *testing.B) {
 		doc.Find("a[href]").Each(func(int, *goquery.Selection) { n++ })
 	}
 }
+
+func BenchmarkTokenizerAlone(b *testing.B) {
+	body := benchPage()
+	b.ReportAllocs()
+	for b.Loop() {
+		extract.CountTokens(body)
+	}
+}
+
+// BenchmarkWordsAndSimhash is the text of the page: words, normalised text, simhash.
+func BenchmarkWordsAndSimhash(b *testing.B) {
+	var runs [][]byte
+	z := html.NewTokenizer(bytes.NewReader(benchPage()))
+	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+		if kind == html.TextToken {
+			runs = append(runs, bytes.Clone(z.Raw()))
+		}
+	}
+	sink := extract.TextSink()
+	b.Logf("%d words", sink(runs))
+	b.ReportAllocs()
+	for b.Loop() {
+		sink(runs)
+	}
+}
+
+// BenchmarkExtractCyrillic is a page without ASCII words, off the fast path.
+func BenchmarkExtractCyrillic(b *testing.B) {
+	var text strings.Builder
+	for range 900 {
+		text.WriteString("\u0441\u043b\u043e\u0432\u043e\u0430 ")
+	}
+	body := []byte("<!doctype html><meta charset=utf-8><title>t</title><p>" + text.String())
+	e := extract.New(extract.Config{})
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		e.HTML(extract.Input{Body: body}).Release()
+	}
+}
+
+func BenchmarkExtractChinese(b *testing.B) {
+	body := []byte("<!doctype html><meta charset=utf-8><title>t</title><p>" + strings.Repeat("\u4e2d\u6587\u5b57\u7b26\u3002", 800))
+	e := extract.New(extract.Config{})
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		e.HTML(extract.Input{Body: body}).Release()
+	}
+}

@@ -151,28 +151,3 @@ func decode(dst, body []byte, enc encoding.Encoding) []byte {
 		return dst
 	}
 }
-
-// repairUTF8 appends b to dst with every undecodable byte as U+FFFD.
-func repairUTF8(dst, b []byte) []byte {
-	for len(b) > 0 {
-		i := 0
-		for i < len(b) {
-			if b[i] < utf8.RuneSelf {
-				i++
-				continue
-			}
-			r, n := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				break
-			}
-			i += n
-		}
-		dst = append(dst, b[:i]...)
-		if i >= len(b) {
-			return dst
-		}
-		dst = append(dst, "\uFFFD"...)
-		b = b[i+1:]
-	}
-	return dst
-}

@@ -108,7 +108,7 @@ func TestCharsetSources(t *testing.T) {
 		"latin1 is windows-1252":                  {"text/html; charset=iso-8859-1", "<title>\x93x\x94</title>", "windows-1252", "\u201cx\u201d"},
 		"gb2312 reads four-byte sequences":        {"text/html; charset=gb2312", "<title>\xd6\xd0\x81\x30\x84\x36\x95\x32\x82\x36</title>", "gbk", "\u4e2d\u00a5\U00020000"},
 		"gbk too":                                 {"text/html; charset=GBK", "<title>\xd6\xd0\x95\x32\x82\x36</title>", "gbk", "\u4e2d\U00020000"},
-		"bad bytes in UTF-8":                      {"text/html; charset=utf-8", "<title>a\xffb\xe6\x97c</title>", "utf-8", "a\ufffdb\ufffd\ufffdc"},
+		"bad bytes in UTF-8":                      {"text/html; charset=utf-8", "<title>a\xffb\xe6\x97c\xed\xa0\x80</title>", "utf-8", "a\ufffdb\ufffdc\ufffd\ufffd\ufffd"},
 		"an empty body":                           {"text/html; charset=shift_jis", "", "shift_jis", ""},
 		"nothing at all":                          {"", "", "utf-8", ""},
 	} {

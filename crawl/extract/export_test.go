@@ -83,3 +83,27 @@ func SimhashOf(features []uint64) uint64 {
 	}
 	return s.sum()
 }
+
+// CountTokens runs the tokenizer alone.
+func CountTokens(body []byte) (n int) {
+	var t tokenizer
+	t.reset(body)
+	for t.next() != tokenEOF {
+		n++
+	}
+	return n
+}
+
+// TextSink runs words, normalised text and simhash alone, over runs of text.
+func TextSink() func(runs [][]byte) int {
+	var s textSink
+	return func(runs [][]byte) int {
+		s.reset()
+		for _, r := range runs {
+			s.write(r, false)
+			s.wordBreak()
+		}
+		s.sim.sum()
+		return s.words
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // DefaultMaxLinks is the number of links kept of one page when nothing else is said.
@@ -108,7 +109,7 @@ func (p *Page) read(in Input, found foundCharset, product string, maxLinks int) 
 		buf = cutPartial(buf)
 		if !found.valid && !utf8.Valid(buf) {
 			f.Notes |= NoteBadBytes
-			s.decoded = repairUTF8(s.decoded[:0], buf)
+			s.decoded = decode(s.decoded[:0], buf, unicode.UTF8)
 			buf = s.decoded
 		}
 	}

@@ -76,6 +76,9 @@ func (s *textSink) write(b []byte, raw bool) {
 			continue
 		}
 		switch {
+		case 0xE5 <= c && c <= 0xE9 && i+3 <= len(b): // U+5000 to U+9FFF: ideographs all
+			s.ideograph(b[i : i+3])
+			i += 3
 		case c == '&' && !raw:
 			var buf [16]byte
 			out, n := reference(buf[:0], b[i:], false)
@@ -186,11 +189,7 @@ func (s *textSink) char(b []byte) int {
 	case r == 0x200B || unicode.IsSpace(r):
 		s.wordBreak()
 	case isIdeograph(r):
-		if s.wordStart >= 0 {
-			s.endWord()
-		}
-		s.put(b[:n])
-		s.endWord()
+		s.ideograph(b[:n])
 	case r >= 0x3001 && r <= 0x303F || r >= 0xFF01 && r <= 0xFF0F || r >= 0xFF1A && r <= 0xFF20:
 		// CJK punctuation separates words without a space.
 		if s.wordStart >= 0 {
@@ -202,6 +201,21 @@ func (s *textSink) char(b []byte) int {
 		s.put(b[:n])
 	}
 	return n
+}
+
+// ideograph takes a character that is a word of its own.
+func (s *textSink) ideograph(b []byte) {
+	if s.wordStart >= 0 {
+		s.endWord()
+	}
+	s.open()
+	s.wordStart = -1
+	s.out = append(s.out, b...)
+	var x uint64
+	for _, c := range b {
+		x = x<<8 | uint64(c)
+	}
+	s.word(x * hashFactor)
 }
 
 // isIdeograph reports a character of a script written without spaces in which each one counts as a word.
