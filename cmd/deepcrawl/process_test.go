@@ -91,20 +91,37 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("the page in flight was requested %d times, want 2", n)
 		}
 	})
-	t.Run("one Ctrl-C is exit code 130", func(t *testing.T) {
+	t.Run("one Ctrl-C drains: what is in flight is finished, nothing is requested twice", func(t *testing.T) {
 		site, dir := newTestSite(), t.TempDir()
 		defer site.close()
-		p := start(t, dir, "crawl", site.URL+"/list", "--json", "--quiet")
-		await(t, "the request that is held", func() bool { return site.count("/hold") == 1 })
+		p := start(t, dir, "crawl", site.URL+"/list", "--json")
+		await(t, "the request that is held", func() bool { return site.count("/hold") == 1 && site.count("/list/29") == 1 })
+
+		second := deepcrawl(t, dir, exitFailed, "crawl", site.URL+"/list")
+		oneLine(t, second.err.String(), "deepcrawl.db is in use by another deepcrawl process (pid ", "--db sqlite:OTHER.db")
+		if list := deepcrawl(t, dir, exitOK, "run", "list", "--json"); !strings.Contains(list.out.String(), `"state": "crawling"`) {
+			t.Errorf("got %s", list.out.String())
+		}
+
 		send(t, p, syscall.SIGTERM)
+		await(t, "word of the signal", func() bool { return strings.Contains(p.err.String(), "stopping after") })
 		site.release()
 		if code := p.end(t); code != exitInterrupted {
 			t.Errorf("got exit code %d, want %d; stderr: %s", code, exitInterrupted, p.err.String())
 		}
-		if c := p.closing(t); c.State != "crawling" && c.State != "preparing" {
+		if c := p.closing(t); c.State != "crawling" || c.Reason != "interrupted; go on with crawl --resume" {
 			t.Errorf("got %+v", c)
 		}
-		oneLine(t, p.err.String(), "go on with: deepcrawl crawl --resume 1")
+
+		again := deepcrawl(t, dir, exitOK, "crawl", "--resume", "last", "--json", "--quiet")
+		if c := again.closing(t); c.State != "done" || c.Fetched != 32 || c.Reason != "" {
+			t.Errorf("got %+v", c)
+		}
+		for path, n := range site.hits {
+			if n != 1 && path != "/robots.txt" && path != "/sitemap.xml" {
+				t.Errorf("%s was requested %d times, want 1", path, n)
+			}
+		}
 	})
 }
 
