@@ -1,10 +1,12 @@
 package extract_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 
@@ -144,4 +146,24 @@ func TestCharsetSources(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
+}
+
+func TestEveryEncodingTakesAnyBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	body := make([]byte, 20_000)
+	for i := range body {
+		body[i] = byte(rng.Uint32())
+	}
+	body = append([]byte("<p>"), body...)
+	for _, label := range strings.Fields("utf-8 ibm866 iso-8859-2 iso-8859-8-i koi8-r koi8-u macintosh windows-874 windows-1251 windows-1258 x-mac-cyrillic gbk gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr iso-2022-kr hz-gb-2312 replacement utf-16be utf-16le x-user-defined utf-7") {
+		for _, n := range []int{4, 5, 100, 101, len(body)} {
+			p := page(t, extract.Input{Body: body[:n], ContentType: "text/html; charset=" + label})
+			if !utf8.Valid(p.VisibleText()) {
+				t.Errorf("%s: text is not UTF-8", label)
+			}
+			if n == len(body) && p.Facts.TextBytes == 0 {
+				t.Errorf("%s: no text", label)
+			}
+		}
+	}
 }

@@ -56,6 +56,9 @@ func TestFactsCodec(t *testing.T) {
 		if !reflect.DeepEqual(back, f) {
 			t.Errorf("got %+v\nwant %+v", back, f)
 		}
+		if whole, err := f.MarshalBinary(); err != nil || string(whole) != string(blob[len("prefix"):]) {
+			t.Errorf("MarshalBinary: %v", err)
+		}
 	})
 	t.Run("zero facts are one byte", func(t *testing.T) {
 		var f, back extract.Facts

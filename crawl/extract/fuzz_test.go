@@ -43,6 +43,8 @@ func FuzzHTML(f *testing.F) {
 		"<math><annotation-xml encoding='text/html'><a href=w></a></annotation-xml></math>", "<h1>a<h2>b</h1>c", "<meta name=robots content='unavailable_after: Sunday, 06-Nov-94 08:49:37 GMT, noindex'>",
 	} {
 		f.Add([]byte(seed), "text/html", "noindex, otherbot: nofollow", `</x>; rel="next"`)
+		f.Add([]byte(seed+"\x1b$B\x81\x30"), "text/html;charset=iso-2022-jp", "none", "5;url=x")
+		f.Add([]byte(seed+"\x81\x30\x84"), "application/xhtml+xml;charset=gbk", "all", ",")
 	}
 	e := extract.New(extract.Config{Product: "deepcrawlcluster"})
 	f.Fuzz(func(t *testing.T, body []byte, contentType, robots, link string) {
