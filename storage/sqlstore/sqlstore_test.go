@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"deepcrawl/internal/testenv"
 	"deepcrawl/storage"
 	"deepcrawl/storage/sqlstore"
 	"deepcrawl/storage/storagetest"
@@ -32,4 +33,12 @@ func sqliteDSN(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir
 
 func TestSQLite(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storagetest.Open { return opener(t, sqliteDSN(t)) })
+}
+
+func TestPostgres(t *testing.T) {
+	storagetest.Run(t, func(t testing.TB) storagetest.Open { return opener(t, testenv.Postgres(t)) })
+}
+
+func TestMySQL(t *testing.T) {
+	storagetest.Run(t, func(t testing.TB) storagetest.Open { return opener(t, testenv.MySQL(t)) })
 }

@@ -31,17 +31,16 @@ ON CONFLICT (run_id, ukey) DO NOTHING
 
 -- name: frontier_fill
 -- rows: run int, low int, high int
--- Queues those URLs of a range of ids that were new.
+-- Queues those URLs of a range of ids that were new. Ranges are few, and no planner joins ranges well: one execution each.
 INSERT INTO frontier (run_id, host_id, pos, id, weight, via, attempts, token, reason, url)
 SELECT u.run_id, u.host_id, u.priority * 65536 + u.depth, u.id, u.priority * 65536 + u.depth, u.via, 0, 0, '', u.url
-FROM :rows r JOIN url u ON u.run_id = r.run AND u.id >= r.low AND u.id <= r.high
+FROM url u WHERE u.run_id = :run AND u.id >= :low AND u.id <= :high
 
 -- name: tally_found
 -- in: shard int
 -- rows: run int, low int, high int
 INSERT INTO tally (run_id, shard, name, n)
-SELECT r.run, :shard, 'discovered', COUNT(*) FROM :rows r JOIN url u ON u.run_id = r.run AND u.id >= r.low AND u.id <= r.high
-WHERE 1 = 1 GROUP BY r.run
+SELECT :run, :shard, 'discovered', COUNT(*) FROM url u WHERE u.run_id = :run AND u.id >= :low AND u.id <= :high
 ON CONFLICT (run_id, shard, name) DO UPDATE SET n = tally.n + excluded.n
 
 -- name: page_exclude
