@@ -21,7 +21,9 @@ func (e *exchange) readBody(resp *http.Response) bool {
 	res, limit := e.res, e.maxBody()
 	size := int64(16 << 10)
 	if resp.ContentLength >= 0 {
-		size = min(resp.ContentLength, limit) + 1
+		// Not more at first than a page is likely to have: the length is only
+		// what the site says.
+		size = min(resp.ContentLength, limit, 256<<10) + 1
 	}
 	buf := pooled.get(int(size))
 	var err error

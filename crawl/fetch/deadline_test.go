@@ -72,11 +72,13 @@ func TestDeadlines(t *testing.T) {
 		wrote  bool
 		err    string
 		body   string // its beginning
+		deaf   bool   // serve does not notice the connection's end at once
 	}{
 		{name: "a body dripping one byte a second ends a second before the hard deadline",
 			serve: readThen(func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbody") }),
-			total: 59 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "hard deadline: timed out", body: "bodyxxxxx"},
+			total: 59 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "hard deadline: timed out", body: "bodyxxxxx", deaf: true},
 		{name: "a head dripping one byte a second ends at the first-byte limit",
+			deaf:  true,
 			serve: readThen(func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\nX: ") }),
 			total: 30 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "wait for response: timed out"},
 		{name: "a silent site ends at the first-byte limit",
@@ -86,6 +88,7 @@ func TestDeadlines(t *testing.T) {
 			serve: readThen(func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf") }),
 			total: 20 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "read body: timed out", body: "half"},
 		{name: "endless interim responses end at the first-byte limit",
+			deaf: true,
 			serve: readThen(func(c net.Conn) {
 				for {
 					if _, err := io.WriteString(c, "HTTP/1.1 102 Processing\r\n\r\n"); err != nil {
@@ -100,7 +103,7 @@ func TestDeadlines(t *testing.T) {
 			serve:  readThen(func(net.Conn) {}),
 			total:  4 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "hard deadline: timed out"},
 		{name: "a site that does not read holds the request no longer",
-			serve: func(c net.Conn) { time.Sleep(2 * time.Minute) },
+			serve: func(c net.Conn) { time.Sleep(2 * time.Minute) }, deaf: true,
 			total: 30 * time.Second, reason: fetch.ReasonTimeout, wrote: true, err: "wait for response: timed out"},
 		{name: "a connect without answer ends at the connect limit",
 			change: func(c *fetch.Config) {
@@ -126,7 +129,13 @@ func TestDeadlines(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := fetch.Config{AllowPrivate: true, Dial: pipes(t, tc.serve)}
+				start := time.Now()
+				var closed time.Duration // when the site saw the connection end
+				cfg := fetch.Config{AllowPrivate: true, Dial: pipes(t, func(c net.Conn) {
+					tc.serve(c)
+					io.Copy(io.Discard, c)
+					closed = time.Since(start)
+				})}
 				if tc.change != nil {
 					tc.change(&cfg)
 				}
@@ -138,10 +147,13 @@ func TestDeadlines(t *testing.T) {
 				if tc.url == "" {
 					tc.url = url
 				}
-				start := time.Now()
 				res := c.Do(context.Background(), fetch.Request{URL: tc.url})
 				if got := time.Since(start); got != tc.total || res.Total != tc.total {
 					t.Errorf("took %v, says %v; want %v", got, res.Total, tc.total)
+				}
+				synctest.Wait()
+				if tc.wrote && closed != tc.total && !tc.deaf {
+					t.Errorf("when Do returned the connection was not closed: %v, want %v", closed, tc.total)
 				}
 				if res.Reason != tc.reason || res.Wrote != tc.wrote || res.Err == nil || res.Err.Error() != tc.err || !errors.Is(res.Err, fetch.ErrTimeout) {
 					t.Errorf("got reason %q (%v), wrote %v; want %q (%s), %v", res.Reason, res.Err, res.Wrote, tc.reason, tc.err, tc.wrote)

@@ -204,7 +204,7 @@ func (e *exchange) attempt(fresh bool) (again bool) {
 	if _, has := resp.Header["Retry-After"]; has {
 		res.RetryAfter, res.HasRetryAfter = ParseRetryAfter(resp.Header, e.c.cfg.Now())
 	}
-	if v := resp.Header.Get("Keep-Alive"); v != "" {
+	if v := resp.Header.Get("Keep-Alive"); v != "" && !c.http2() {
 		c.keep = keepAlive(v, e.c.cfg.IdleConnTimeout)
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {

@@ -185,11 +185,15 @@ func New(cfg Config) (*Client, error) {
 		MaxResponseHeaderBytes: cfg.MaxHeader,
 		IdleConnTimeout:        cfg.IdleConnTimeout,
 		Protocols:              protocols,
-		HTTP2:                  &http.HTTP2Config{WriteByteTimeout: cfg.BodyGap},
+		HTTP2:                  &http.HTTP2Config{WriteByteTimeout: writeStall},
 	}
 	c.pool = newPool(transport, &c.cfg)
 	return c, nil
 }
+
+// writeStall is how long an HTTP/2 connection may take no bytes before it is
+// given up: a request must not be written long after its guard was asked.
+const writeStall = 2 * time.Second
 
 // Close aborts the exchanges under way, waits for them to return, and closes
 // every connection. It may be called more than once.

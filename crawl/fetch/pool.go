@@ -11,14 +11,14 @@ import (
 
 // conn is a connection in the pool or lent to an exchange.
 type conn struct {
-	key     string
-	cc      *http.ClientConn
-	raw     *rawConn
-	head    *headConn // nil for HTTP/2
-	keep    time.Duration
-	idleAt  time.Time
-	lent    int  // HTTP/2: exchanges on it; under pool.mu
-	retired bool // HTTP/2: lent to no more exchanges
+	key    string
+	cc     *http.ClientConn
+	raw    *rawConn
+	head   *headConn // nil for HTTP/2
+	keep   time.Duration
+	idleAt time.Time
+	lent   int  // HTTP/2: exchanges on it; under pool.mu
+	gone   bool // HTTP/2: not in the pool any more; under pool.mu
 }
 
 func (c *conn) http2() bool { return c.head == nil }
@@ -40,7 +40,7 @@ type pool struct {
 
 	mu     sync.Mutex
 	hosts  map[string]*hostConns
-	idle   int // in all
+	idle   int // connections no exchange is on, HTTP/2 included
 	sweep  *time.Timer
 	closed bool
 	dead   []*conn // to be closed once mu is free
@@ -123,7 +123,8 @@ func (p *pool) get(ctx context.Context, t *target, fresh bool) (c *conn, reused 
 	}
 	if err == nil && c.http2() {
 		h.h2 = append(h.h2, c)
-		c.lent++
+		p.idle++
+		p.lendLocked(c)
 		p.armLocked()
 	}
 	p.leaveLocked(key, h)
@@ -150,11 +151,14 @@ func (p *pool) takeLocked(h *hostConns) *conn {
 	for i := 0; i < len(h.h2); i++ {
 		c := h.h2[i]
 		if c.cc.Reserve() == nil {
-			c.lent++
+			p.lendLocked(c)
 			return c
 		}
 		if c.cc.Err() != nil {
-			h.h2 = append(h.h2[:i], h.h2[i+1:]...)
+			if c.lent == 0 {
+				p.idle--
+			}
+			p.removeH2Locked(h, c)
 			i--
 		}
 	}
@@ -215,36 +219,51 @@ func (p *pool) release(c *conn) {
 func (p *pool) retire(c *conn) {
 	p.mu.Lock()
 	defer p.unlock()
-	c.retired = true
-	p.removeH2Locked(c)
+	p.removeH2Locked(p.hosts[c.key], c)
 }
 
 // discard ends an exchange on a connection. An HTTP/1 connection is closed. An
-// HTTP/2 one is shared: it goes on unless it is broken, or retired and this
-// was its last exchange.
+// HTTP/2 one is shared: it goes on unless it is broken, or gone from the pool
+// and this was its last exchange.
 func (p *pool) discard(c *conn, broken bool) {
 	if !c.http2() {
 		c.cc.Close()
 		return
 	}
 	p.mu.Lock()
+	defer p.unlock()
 	c.lent--
 	c.idleAt = time.Now()
-	if broken {
-		p.removeH2Locked(c)
+	h := p.hosts[c.key]
+	switch {
+	case broken:
+		p.removeH2Locked(h, c)
+	case !c.gone && c.lent == 0:
+		if p.idle >= p.cfg.MaxIdle && !p.evictLocked() {
+			p.removeH2Locked(h, c)
+			break
+		}
+		p.idle++
 	}
-	done := broken || c.retired && c.lent == 0
-	p.unlock()
-	if done {
-		c.cc.Close()
+	if broken || c.gone && c.lent == 0 {
+		p.dead = append(p.dead, c)
 	}
 }
 
-func (p *pool) removeH2Locked(c *conn) {
-	h := p.hosts[c.key]
-	if h == nil {
+// lendLocked counts one more exchange on an HTTP/2 connection.
+func (p *pool) lendLocked(c *conn) {
+	if c.lent == 0 {
+		p.idle--
+	}
+	c.lent++
+}
+
+// removeH2Locked takes an HTTP/2 connection out of the pool.
+func (p *pool) removeH2Locked(h *hostConns, c *conn) {
+	if c.gone || h == nil {
 		return
 	}
+	c.gone = true
 	for i, o := range h.h2 {
 		if o == c {
 			h.h2 = append(h.h2[:i], h.h2[i+1:]...)
@@ -269,17 +288,34 @@ func (p *pool) cleanLocked(key string, h *hostConns) {
 // evictLocked closes the longest kept connection of some host.
 func (p *pool) evictLocked() bool {
 	for key, h := range p.hosts {
-		if len(h.idle) == 0 {
-			continue
+		n := 1
+		p.dropLocked(key, h, func(*conn) bool { n--; return n == 0 })
+		if n <= 0 {
+			return true
 		}
-		c := h.idle[0]
-		h.idle = append(h.idle[:0], h.idle[1:]...)
-		p.idle--
-		p.dead = append(p.dead, c)
-		p.cleanLocked(key, h)
-		return true
 	}
 	return false
+}
+
+// dropLocked closes the connections of h that no exchange is on and for which
+// drop says so.
+func (p *pool) dropLocked(key string, h *hostConns, drop func(*conn) bool) {
+	sift := func(list []*conn) []*conn {
+		kept := list[:0]
+		for _, c := range list {
+			if c.lent > 0 || !drop(c) {
+				kept = append(kept, c)
+				continue
+			}
+			p.idle--
+			c.gone = true
+			p.dead = append(p.dead, c)
+		}
+		clear(list[len(kept):])
+		return kept
+	}
+	h.idle, h.h2 = sift(h.idle), sift(h.h2)
+	p.cleanLocked(key, h)
 }
 
 // sweepIdle closes what has been kept too long or was closed by its site.
@@ -288,28 +324,7 @@ func (p *pool) sweepIdle() {
 	defer p.unlock()
 	now := time.Now()
 	for key, h := range p.hosts {
-		idle := h.idle[:0]
-		for _, c := range h.idle {
-			if now.Sub(c.idleAt) < c.keep && c.cc.Err() == nil {
-				idle = append(idle, c)
-				continue
-			}
-			p.idle--
-			p.dead = append(p.dead, c)
-		}
-		clear(h.idle[len(idle):])
-		h.idle = idle
-		h2 := h.h2[:0]
-		for _, c := range h.h2 {
-			if c.cc.Err() == nil && (c.lent > 0 || now.Sub(c.idleAt) < c.keep) {
-				h2 = append(h2, c)
-				continue
-			}
-			p.dead = append(p.dead, c)
-		}
-		clear(h.h2[len(h2):])
-		h.h2 = h2
-		p.cleanLocked(key, h)
+		p.dropLocked(key, h, func(c *conn) bool { return now.Sub(c.idleAt) >= c.keep || c.cc.Err() != nil })
 	}
 	p.sweep = nil
 	if len(p.hosts) > 0 {
@@ -332,22 +347,7 @@ func (p *pool) closeIdle() {
 
 func (p *pool) closeIdleLocked() {
 	for key, h := range p.hosts {
-		for _, c := range h.idle {
-			p.dead = append(p.dead, c)
-			p.idle--
-		}
-		h.idle = nil
-		h2 := h.h2[:0]
-		for _, c := range h.h2 {
-			if c.lent > 0 {
-				h2 = append(h2, c)
-				continue
-			}
-			p.dead = append(p.dead, c)
-		}
-		clear(h.h2[len(h2):])
-		h.h2 = h2
-		p.cleanLocked(key, h)
+		p.dropLocked(key, h, func(*conn) bool { return true })
 	}
 }
 

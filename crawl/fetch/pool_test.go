@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"deepcrawl/crawl/fetch"
+
+	"golang.org/x/net/http2"
 )
 
 // keepAliveServer answers every request on a pipe with reply.
@@ -108,6 +110,24 @@ func TestKeptConnections(t *testing.T) {
 			}
 			c.Close()
 			waitFor(t, "the site to see all connections closed", func() bool { return open.Load() == 0 })
+		}
+	})
+	t.Run("HTTP/2 ones count among all", func(t *testing.T) {
+		answer := func(_ int, f *http2.Framer, id uint32, _ string) bool { return reply(f, id, "hi") }
+		_, conf := testTLS(t)
+		c := newClient(t, func(cfg *fetch.Config) { cfg.MaxIdle, cfg.TLS = 2, conf })
+		for range 5 {
+			s := newFrameServer(t, answer)
+			for range 2 {
+				res := do(t, c, fetch.Request{URL: s.url})
+				if res.Reason != "" {
+					t.Fatalf("got %q (%v)", res.Reason, res.Err)
+				}
+			}
+			do(t, c, fetch.Request{URL: replies(t, okReply).url})
+			if n := fetch.KeptConns(c); n > 2 {
+				t.Fatalf("kept: got %d, want at most 2", n)
+			}
 		}
 	})
 	t.Run("CloseIdle closes them", func(t *testing.T) {
