@@ -68,6 +68,8 @@ type RunFilter struct {
 	States []RunState
 	Site   string
 	Before RunID // only runs with a smaller id (paging, newest first)
+	// FinishedFor selects runs that ended at least this long ago.
+	FinishedFor time.Duration
 	Limit  int   // 0: 100; at most 1,000
 }
 
