@@ -70,7 +70,7 @@ type RunFilter struct {
 	Before RunID // only runs with a smaller id (paging, newest first)
 	// FinishedFor selects runs that ended at least this long ago.
 	FinishedFor time.Duration
-	Limit  int   // 0: 100; at most 1,000
+	Limit       int // 0: 100; at most 1,000
 }
 
 // Ledger counts a run's URLs. It balances at every moment (see the package comment).
