@@ -92,26 +92,44 @@ func (t trouble) String() string {
 	return "errors"
 }
 
-// enter takes a place for a request, if the host may be asked now. Otherwise it says from when on, zero when a place must
-// be given back first. gone says that the host has been given up.
-func (h *host) enter(now time.Time) (ok bool, from time.Time, gone bool) {
+// resting says whether a cooldown that began here is not over by the clock.
+func (h *host) resting(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return now.Before(h.until)
+}
+
+// enter takes a place for a request, if there is one. gone says that the host has been given up. Cooldowns are gates of the
+// coordinator, which the caller has asked: who gets here during one has been let in by an operator, so it is over.
+func (h *host) enter(now time.Time) (ok, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now.Before(h.until) {
-		return false, h.until, false
+		h.failures, h.cooldowns, h.until, h.limit = 0, 0, time.Time{}, h.cap
 	}
 	if h.cooldowns > maxCooldowns {
-		return false, time.Time{}, true
+		return false, true
 	}
 	limit := h.limit
 	if h.cooldowns > 0 {
 		limit = 1 // after a cooldown one request finds out
 	}
-	if float64(h.inflight) >= max(limit, 1) {
-		return false, time.Time{}, false
+	if h.inflight >= max(int(limit), 1) {
+		return false, false
 	}
 	h.inflight++
-	return true, time.Time{}, false
+	return true, false
+}
+
+// declared is the cap this node declares for the host. The smallest that any node declares holds for all, so a host that one
+// node sees in trouble is slowed everywhere.
+func (h *host) declared() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cooldowns > 0 {
+		return 1
+	}
+	return max(int(h.limit), 1)
 }
 
 // leave gives the place back without a verdict.
@@ -121,8 +139,8 @@ func (h *host) leave() {
 	h.mu.Unlock()
 }
 
-// report gives the place back with what the request said of the host. It returns the end of a cooldown that it began.
-func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown time.Time) {
+// report gives the place back with what the request said of the host. It returns the length of a cooldown that begins with it.
+func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inflight--
@@ -132,7 +150,7 @@ func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown t
 		if h.limit < h.cap {
 			h.limit = min(h.cap, h.limit+1/max(h.limit, 1))
 		}
-		return time.Time{}
+		return 0
 	}
 	if t != forbidden && now.Sub(h.halved) >= halvingRound {
 		h.halved = now
@@ -151,29 +169,12 @@ func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown t
 		need = 1
 	}
 	if h.failures < need || now.Before(h.until) {
-		return time.Time{}
+		return 0
 	}
 	first, most := cooling(t)
 	pause := max(min(first<<min(h.cooldowns, 5), most), asked)
 	h.cooldowns++
 	h.failures = 0
 	h.until = now.Add(pause)
-	return h.until
-}
-
-// waiting says until when the host is left alone and why; zero when it is not.
-func (h *host) waiting(now time.Time) (until time.Time, why trouble) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now.Before(h.until) {
-		return h.until, h.class
-	}
-	return time.Time{}, fine
-}
-
-// clear forgets all trouble: an operator knows it is over.
-func (h *host) clear() {
-	h.mu.Lock()
-	h.failures, h.cooldowns, h.class, h.until, h.limit = 0, 0, fine, time.Time{}, h.cap
-	h.mu.Unlock()
+	return pause
 }

@@ -6,15 +6,15 @@ import (
 )
 
 // visits makes n requests that end with a verdict, one second apart, and returns the last cooldown.
-func visits(t *testing.T, h *host, now *time.Time, n int, verdict trouble, asked time.Duration) (cooled time.Time) {
+func visits(t *testing.T, h *host, now *time.Time, n int, verdict trouble, asked time.Duration) (cooled time.Duration) {
 	t.Helper()
 	for range n {
 		*now = now.Add(time.Second)
-		if ok, from, gone := h.enter(*now); !ok {
-			t.Fatalf("not let in: from %v gone %v", from, gone)
+		if ok, gone := h.enter(*now); !ok {
+			t.Fatalf("not let in: given up %v", gone)
 		}
-		if until := h.report(verdict, asked, *now); !until.IsZero() {
-			cooled = until
+		if d := h.report(verdict, asked, *now); d > 0 {
+			cooled = d
 		}
 	}
 	return cooled
@@ -62,56 +62,65 @@ func TestCooldownByClassDoublesAndASuccessClearsIt(t *testing.T) {
 	} {
 		t.Run(c.class.String(), func(t *testing.T) {
 			h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
-			if until := visits(t, h, &now, c.need-1, c.class, 0); !until.IsZero() {
+			if d := visits(t, h, &now, c.need-1, c.class, 0); d > 0 {
 				t.Fatalf("left alone after %d failures", c.need-1)
 			}
 			visits(t, h, &now, 1, fine, 0)
-			if until := visits(t, h, &now, c.need-1, c.class, 0); !until.IsZero() {
+			if d := visits(t, h, &now, c.need-1, c.class, 0); d > 0 {
 				t.Fatal("a success did not clear the failures")
 			}
-			until := visits(t, h, &now, 1, c.class, 0)
+			got := visits(t, h, &now, 1, c.class, 0)
 			want := c.first
 			for round := 0; ; round++ {
-				if got := until.Sub(now); got != want {
+				if got != want {
 					t.Fatalf("cooldown %d is %v, want %v", round, got, want)
 				}
-				if ok, from, _ := h.enter(until.Add(-time.Second)); ok || !from.Equal(until) {
-					t.Fatalf("let in while cooling (from %v)", from)
-				}
+				now = now.Add(got)
 				if round == maxCooldowns {
 					break
 				}
-				now = until
-				until = visits(t, h, &now, 1, c.class, 0) // one request finds out
+				if h.declared() != 1 {
+					t.Fatalf("cap %d declared after a cooldown, want 1", h.declared())
+				}
+				got = visits(t, h, &now, 1, c.class, 0) // one request finds out
 				want = min(2*want, c.most)
 			}
-			if ok, _, gone := h.enter(until.Add(time.Second)); ok || !gone {
+			if ok, gone := h.enter(now); ok || !gone {
 				t.Fatalf("after %d cooldowns: let in %v, given up %v", maxCooldowns+1, ok, gone)
 			}
 		})
 	}
 }
 
+func TestAnOperatorWhoOpensTheGateEndsTheCooldown(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	visits(t, h, &now, 5, troubled, 0)
+	for i := range 3 {
+		if ok, _ := h.enter(now); !ok {
+			t.Fatalf("request %d not let in", i)
+		}
+	}
+}
+
 func TestALongerRetryAfterWins(t *testing.T) {
 	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
-	until := visits(t, h, &now, 5, rateLimited, 2*time.Hour)
-	if got := until.Sub(now); got != 2*time.Hour {
+	if got := visits(t, h, &now, 5, rateLimited, 2*time.Hour); got != 2*time.Hour {
 		t.Errorf("cooldown %v, want 2h", got)
 	}
 }
 
 func TestAfterACooldownOneRequestFindsOut(t *testing.T) {
 	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
-	now = visits(t, h, &now, 5, troubled, 0)
-	if ok, _, _ := h.enter(now); !ok {
+	now = now.Add(visits(t, h, &now, 5, troubled, 0))
+	if ok, _ := h.enter(now); !ok {
 		t.Fatal("not let in after the cooldown")
 	}
-	if ok, _, _ := h.enter(now); ok {
+	if ok, _ := h.enter(now); ok {
 		t.Fatal("a second one was let in")
 	}
 	h.report(fine, 0, now)
 	for i := range 2 {
-		if ok, _, _ := h.enter(now); !ok {
+		if ok, _ := h.enter(now); !ok {
 			t.Fatalf("request %d not let in after a success", i)
 		}
 	}

@@ -37,12 +37,7 @@ func (j *job) fetch(s start) {
 		res.Release()
 		return
 	}
-	if until := s.queue.state.report(t, res.RetryAfter, now); !until.IsZero() {
-		j.life.log.Info("host left alone for a while", "run", j.run.ID, "host", s.queue.host, "until", until, "reason", t.String())
-	}
-	if t == rateLimited && res.HasRetryAfter && res.RetryAfter > 0 {
-		j.life.pause(j.life.hard, s.queue.key, res.RetryAfter, fmt.Sprintf("answered %d and asked to wait", res.Status))
-	}
+	j.life.heed(s.queue.state, s.queue.key, t, res, now)
 	j.slotFree(s.queue)
 
 	attempts := s.claim.Attempts + 1
@@ -56,6 +51,17 @@ func (j *job) fetch(s start) {
 	}
 	j.reading.Add(1)
 	j.life.pages <- &response{job: j, claim: s.claim, res: res, attempts: attempts}
+}
+
+// heed draws the consequences of a response for its host, for everybody: a cooldown after failures in a row, a gate where the
+// host asked for one.
+func (l *life) heed(h *host, key coord.Key, t trouble, res *fetch.Result, now time.Time) {
+	if d := h.report(t, res.RetryAfter, now); d > 0 {
+		l.pause(l.hard, key, d, "left alone for a while: "+t.String())
+	}
+	if t == rateLimited && res.RetryAfter > 0 {
+		l.pause(l.hard, key, res.RetryAfter, fmt.Sprintf("answered %d and asked to wait", res.Status))
+	}
 }
 
 // endPermit says how the request ended: an aborted one may still be at the site for a moment.
@@ -74,7 +80,7 @@ func (j *job) notStarted(s start, why error) {
 	if errors.As(why, &gate) {
 		until, reason = gate.Until, gate.Reason
 	}
-	j.putBack(s.queue, s.claim, until, reason)
+	j.putBack(s, until, reason)
 	j.notify()
 }
 

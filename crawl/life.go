@@ -23,6 +23,7 @@ type life struct {
 	sess  coord.Session
 	owner storage.Owner
 	hosts *hosts
+	bans  bans
 
 	finisher *finisher
 	claimer  *claimer

@@ -14,6 +14,7 @@ import (
 type start struct {
 	claim  storage.Claim
 	queue  *queue
+	need   []coord.CappedKey // slots it needs
 	permit coord.Permit
 }
 
@@ -24,41 +25,46 @@ func (j *job) next(c *crew) (s start, ok bool) {
 	for c.ctx.Err() == nil {
 		changed := j.life.sess.Changed()
 		now := j.life.cfg.Now()
-		claim, q, wake, until := j.take(now)
-		if q == nil {
+		s, wake, until := j.take(now)
+		if s.queue == nil {
 			if !j.wait(c.ctx, wake, changed, until.Sub(now)) {
 				return start{}, false
 			}
 			continue
 		}
-		if !j.robotsAllow(c.ctx, claim, q) {
+		if j.life.bans.has(s.queue.host) {
+			j.giveUp(s.claim, ReasonBanned)
 			continue
 		}
-		entered, from, gone := q.state.enter(now)
+		if !j.robotsAllow(c.ctx, s) {
+			continue
+		}
+		if s.queue.state.resting(now) {
+			if end, why, closed := j.life.sess.Gate(s.queue.key); closed {
+				j.putBack(s, end, why)
+				continue
+			}
+		}
+		entered, gone := s.queue.state.enter(now)
 		if gone {
-			j.giveUp(claim, ReasonHostDown)
+			j.giveUp(s.claim, ReasonHostDown)
 			continue
 		}
 		if !entered {
-			if from.IsZero() {
-				j.putBackFull(q, claim, now)
-			} else {
-				_, why := q.state.waiting(now)
-				j.putBack(q, claim, from, why.String())
-			}
+			j.putBackFull(s, now)
 			continue
 		}
-		permit, again, why, err := j.permit(c.ctx, q, claim)
-		if permit != nil {
+		again, why, err := j.permit(c.ctx, &s)
+		if s.permit != nil {
 			j.inflight.Add(1)
 			j.starts.Add(1)
-			return start{claim: claim, queue: q, permit: permit}, true
+			return s, true
 		}
-		q.state.leave()
+		s.queue.state.leave()
 		if again.IsZero() {
-			j.putBackFull(q, claim, now)
+			j.putBackFull(s, now)
 		} else {
-			j.putBack(q, claim, again, why)
+			j.putBack(s, again, why)
 		}
 		if err != nil {
 			return start{}, false // the session is over or the crew stops
@@ -69,10 +75,11 @@ func (j *job) next(c *crew) (s start, ok bool) {
 
 // take pops the most urgent claim of the hosts that may be asked now, and asks for more claims where they run low. With
 // none to give it returns a channel that is closed when there may be one, and the time when waiting does it.
-func (j *job) take(now time.Time) (claim storage.Claim, best *queue, wake <-chan struct{}, until time.Time) {
+func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	until = now.Add(frontierPoll)
+	var best *queue
 	buffered := 0
 	for _, q := range j.queues {
 		if now.Before(q.until) {
@@ -103,14 +110,17 @@ func (j *job) take(now time.Time) (claim storage.Claim, best *queue, wake <-chan
 		}
 	}
 	if best != nil {
+		if c := best.state.declared(); c != best.need[0].Cap {
+			best.need = []coord.CappedKey{{Key: best.key, Cap: c}, j.runKey}
+		}
 		best.note(now)
-		return best.pop(), best, nil, now
+		return start{claim: best.pop(), queue: best, need: best.need}, nil, now
 	}
 	if buffered == 0 {
 		until = earlier(until, j.lookSoon(now))
 	}
 	j.waiting++
-	return storage.Claim{}, nil, j.wake, until
+	return start{}, j.wake, until
 }
 
 // before is the order claims leave in.
@@ -303,11 +313,11 @@ func (j *job) pagesUsedUp(ctx context.Context) (bool, error) {
 }
 
 // putBack returns a popped claim to its buffer; nothing of the host starts before until.
-func (j *job) putBack(q *queue, claim storage.Claim, until time.Time, why string) {
+func (j *job) putBack(s start, until time.Time, why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q = j.home(q)
-	q.unpop(claim)
+	q := j.home(s.queue)
+	q.unpop(s.claim)
 	if until.After(q.until) {
 		q.until, q.why = until, why
 		j.hold(q, j.life.cfg.Now())
@@ -315,11 +325,11 @@ func (j *job) putBack(q *queue, claim storage.Claim, until time.Time, why string
 }
 
 // putBackFull returns a popped claim whose host or run has no free slot now: another host may have one.
-func (j *job) putBackFull(q *queue, claim storage.Claim, now time.Time) {
+func (j *job) putBackFull(s start, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q = j.home(q)
-	q.unpop(claim)
+	q := j.home(s.queue)
+	q.unpop(s.claim)
 	q.full = now.Add(slotRetry)
 }
 
@@ -399,21 +409,21 @@ func (j *job) wait(ctx context.Context, wake, changed <-chan struct{}, most time
 
 // permit takes what one request needs: a slot of the host and the run together, then the rates. Without success it says
 // when to try again and why; zero means when a slot is free.
-func (j *job) permit(ctx context.Context, q *queue, claim storage.Claim) (p coord.Permit, again time.Time, why string, err error) {
-	permits, err := j.life.sess.Acquire(ctx, coord.Need{Keys: q.need, N: 1})
+func (j *job) permit(ctx context.Context, s *start) (again time.Time, why string, err error) {
+	permits, err := j.life.sess.Acquire(ctx, coord.Need{Keys: s.need, N: 1})
 	if err != nil {
-		return nil, j.life.cfg.Now().Add(slotRetry), "", err
+		return j.life.cfg.Now().Add(slotRetry), "", err
 	}
 	if len(permits) == 0 {
-		return nil, time.Time{}, "", nil
+		return time.Time{}, "", nil
 	}
-	p = permits[0]
-	wait, why, err := j.takeRates(ctx, p, q.key, claim.URL)
+	wait, why, err := j.takeRates(ctx, permits[0], s.queue.key, s.claim.URL)
 	if wait > 0 || err != nil {
-		p.Release()
-		return nil, j.life.cfg.Now().Add(max(wait, time.Millisecond)), why, ignoreTrouble(err)
+		permits[0].Release()
+		return j.life.cfg.Now().Add(max(wait, time.Millisecond)), why, ignoreTrouble(err)
 	}
-	return p, time.Time{}, "", nil
+	s.permit = permits[0]
+	return time.Time{}, "", nil
 }
 
 // ignoreTrouble keeps the errors that end a crew; trouble with the authority is waited for.
@@ -457,13 +467,14 @@ func splitURL(url string) (origin, path string) {
 
 // robotsAllow says whether robots.txt allows the claim now. A claim it refuses for good is finished here, one it refuses
 // for now goes back to its buffer.
-func (j *job) robotsAllow(ctx context.Context, claim storage.Claim, q *queue) bool {
+func (j *job) robotsAllow(ctx context.Context, s start) bool {
+	claim, q := s.claim, s.queue
 	origin, path := splitURL(claim.URL)
 	policy := j.robots.Peek(origin)
 	if policy == nil {
 		var err error
 		if policy, err = j.robots.Get(ctx, origin); err != nil {
-			j.putBack(q, claim, time.Time{}, "")
+			j.putBack(s, time.Time{}, "")
 			return false
 		}
 		j.heedPause(ctx, q.key, policy)
@@ -483,7 +494,7 @@ func (j *job) robotsAllow(ctx context.Context, claim storage.Claim, q *queue) bo
 		}
 	}
 	until := latest(policy.RetryAt, policy.PauseUntil, now.Add(slotRetry))
-	j.putBack(q, claim, until, "robots.txt cannot be had ("+policy.Err+")")
+	j.putBack(s, until, "robots.txt cannot be had ("+policy.Err+")")
 	return false
 }
 

@@ -233,7 +233,10 @@ func maxAge(header string) time.Duration {
 	return 0
 }
 
-var errLongWait = errors.New("its host asked to wait too long")
+var (
+	errLongWait = errors.New("its host asked to wait too long")
+	errBanned   = errors.New("its host is banned")
+)
 
 // fetchAside makes a request that is no claim: robots.txt, a sitemap. It waits for gate, place, slots and rate, holding
 // nothing while it waits. The error is ctx's, the session's, or errLongWait.
@@ -244,9 +247,9 @@ func (j *job) fetchAside(ctx context.Context, url, accept string, maxBody int64,
 	}
 	key := coord.HostKey(u.Host)
 	state := j.life.hosts.get(u.Host)
-	need := coord.Need{Keys: []coord.CappedKey{{Key: key, Cap: j.life.cfg.HostCap}, j.runKey}, N: 1}
 	for {
 		changed := j.life.sess.Changed()
+		need := coord.Need{Keys: []coord.CappedKey{{Key: key, Cap: state.declared()}, j.runKey}, N: 1}
 		permit, again, err := j.asideStart(ctx, state, key, need, url)
 		if err != nil {
 			return nil, err
@@ -262,10 +265,7 @@ func (j *job) fetchAside(ctx context.Context, url, accept string, maxBody int64,
 				continue
 			}
 			t, _ := judge(res)
-			state.report(t, res.RetryAfter, j.life.cfg.Now())
-			if t == rateLimited && res.RetryAfter > 0 {
-				j.life.pause(ctx, key, res.RetryAfter, fmt.Sprintf("answered %d and asked to wait", res.Status))
-			}
+			j.life.heed(state, key, t, res, j.life.cfg.Now())
 			return res, nil
 		}
 		if impatient && again > auxLongest {
@@ -292,14 +292,15 @@ func (j *job) asideStart(ctx context.Context, state *host, key coord.Key, need c
 	if until, _, closed := j.life.sess.Gate(key); closed {
 		return nil, until.Sub(now), nil
 	}
-	ok, from, gone := state.enter(now)
+	if j.life.bans.has(key.Name()) {
+		return nil, 0, errBanned
+	}
+	ok, gone := state.enter(now)
 	switch {
 	case gone:
 		return nil, 0, errLongWait
-	case !ok && from.IsZero():
-		return nil, slotRetry, nil
 	case !ok:
-		return nil, from.Sub(now), nil
+		return nil, slotRetry, nil
 	}
 	permits, err := j.life.sess.Acquire(ctx, need)
 	if err != nil || len(permits) == 0 {
@@ -420,7 +421,7 @@ func (j *job) fetchSitemap(ctx context.Context, url string) (res *fetch.Result, 
 	for try := 1; ; try++ {
 		res, err := j.fetchAside(ctx, url, "application/xml,text/xml,text/plain;q=0.8,*/*;q=0.5", sitemapBytes, true)
 		switch {
-		case errors.Is(err, errLongWait), errors.Is(err, urlkey.ErrInvalid), errors.Is(err, urlkey.ErrScheme), errors.Is(err, urlkey.ErrTooLong):
+		case errors.Is(err, errLongWait), errors.Is(err, errBanned), errors.Is(err, urlkey.ErrInvalid), errors.Is(err, urlkey.ErrScheme), errors.Is(err, urlkey.ErrTooLong):
 			return nil, err.Error(), nil
 		case err != nil:
 			return nil, "", err

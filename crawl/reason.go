@@ -19,6 +19,7 @@ const (
 	ReasonChain       storage.Reason = "redirect-chain"     // more redirects in a row than maxRedirects
 	ReasonHTTP        storage.Reason = "http"               // an error status that stayed (5xx, 429)
 	ReasonRateLimited storage.Reason = "rate-limited"       // 429, or 503 with Retry-After: asked to wait
+	ReasonBanned      storage.Reason = "banned"             // an operator banned its host
 	ReasonPanic       storage.Reason = "panic"              // deepcrawl's own bug, in this page only
 	ReasonHostDown    storage.Reason = "host-down"          // its host gave no answer for so long that it was given up
 )
