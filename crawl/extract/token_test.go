@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,9 +53,7 @@ func tokensOf(t *tokenizer) []string {
 			seen := map[string]bool{}
 			for i := 0; i < len(t.list); i += 2 {
 				n := string(plainText(lowered(t.buf[t.list[i].start:t.list[i].end])))
-				if !seen[n] {
-					seen[n] = true
-				}
+				seen[n] = true
 			}
 			for _, n := range sortedKeys(seen) {
 				for i := 0; i < len(t.list); i += 2 {
@@ -86,18 +86,7 @@ func plainText(b []byte) []byte {
 	return bytes.ReplaceAll(b, []byte{0}, []byte("\uFFFD"))
 }
 
-func sortedKeys(m map[string]bool) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	for i := range keys {
-		for j := i; j > 0 && keys[j] < keys[j-1]; j-- {
-			keys[j], keys[j-1] = keys[j-1], keys[j]
-		}
-	}
-	return keys
-}
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
 
 type html5libCase struct {
 	Description   string
