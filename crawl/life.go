@@ -16,14 +16,15 @@ import (
 
 // life is one session of a node: what it claims and holds dies with it.
 type life struct {
-	node  *Node
-	cfg   *Config
-	log   *slog.Logger
-	store storage.Store
-	sess  coord.Session
-	owner storage.Owner
-	hosts *hosts
-	bans  bans
+	node    *Node
+	cfg     *Config
+	log     *slog.Logger
+	store   storage.Store
+	cluster clusterStore // nil: the store has no such roles
+	sess    coord.Session
+	owner   storage.Owner
+	hosts   *hosts
+	bans    bans
 
 	finisher *finisher
 	claimer  *claimer
@@ -52,6 +53,7 @@ func newLife(n *Node, sess coord.Session) *life {
 		jobs:  make(map[storage.RunID]*job), away: make(map[storage.RunID]time.Time),
 		wake: make(chan struct{}), done: make(chan struct{}),
 	}
+	l.cluster, _ = n.cfg.Store.(clusterStore)
 	l.hard, l.hardStop = context.WithCancelCause(context.Background())
 	l.finisher = newFinisher(l)
 	l.claimer = newClaimer(l)
@@ -91,6 +93,7 @@ func (l *life) run(ctx context.Context) error {
 	if err := l.reclaimOthers(soft); err != nil && soft.Err() == nil {
 		l.hardStop(err)
 	}
+	service.Go(func() { l.watch(soft) })
 	var workers sync.WaitGroup
 	idle := newIdleWatch(l.cfg.IdleExit, stop)
 	defer idle.close()
@@ -116,26 +119,29 @@ func (l *life) run(ctx context.Context) error {
 // fail stops everything: the store cannot be used any more.
 func (l *life) fail(err error) { l.hardStop(err) }
 
-// reclaimOthers takes back what sessions left behind that are certainly over. Where sessions are known by a roster, the
-// leader does this; here the process holds the database for itself, so every other owner is dead.
+// reclaimOthers takes back what sessions left behind that are certainly over. The leader does it again and again, every node
+// when it starts: one that follows its own killed predecessor need not wait for the leader.
 func (l *life) reclaimOthers(ctx context.Context) error {
+	gone := func(storage.Owner) bool { return true }
 	var owners []storage.Owner
 	err := retryStore(ctx, l.log, "list owners", func() (err error) {
-		owners, err = l.store.Owners(ctx)
+		if owners, err = l.store.Owners(ctx); err == nil && l.cfg.Gone != nil {
+			gone, err = l.cfg.Gone(ctx) // read after the owners: a session that is new then is in it
+		}
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("list owners: %w", err)
 	}
 	for _, o := range owners {
-		if o == l.owner {
+		if o == l.owner || !gone(o) {
 			continue
 		}
 		total := 0
 		for more := true; more; {
 			err := retryStore(ctx, l.log, "reclaim", func() (err error) {
 				var n int
-				n, more, err = l.store.Reclaim(ctx, o, 1000)
+				n, more, err = l.store.Reclaim(ctx, o, reclaimBatch)
 				total += n
 				return err
 			})

@@ -18,6 +18,7 @@ type memStore struct {
 	last  storage.URLID
 	seats map[storage.Seat]storage.Owner
 	fail  func(op string) error
+	bans  []storage.Ban
 }
 
 type memRun struct {
@@ -458,6 +459,12 @@ func (m *memStore) Pick(_ context.Context, owner storage.Owner, maxSeats int, he
 			return seat, r.Run, true, nil
 		}
 	}
+}
+
+func (m *memStore) Bans(context.Context) ([]storage.Ban, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.bans), nil
 }
 
 func (m *memStore) Leave(_ context.Context, owner storage.Owner, seat storage.Seat) error {

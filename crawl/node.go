@@ -26,6 +26,15 @@ type Config struct {
 	FenceBase uint64
 	// Name is the node's name that runs with a Home are reserved for.
 	Name string
+	// Gone tells which owners of claims and seats are certainly over (session dead or left). nil: the process has the database for
+	// itself, so that every owner but its own session is.
+	Gone func(ctx context.Context) (func(storage.Owner) bool, error)
+	// Lead makes the node take part in leading: duties one node does for all.
+	Lead bool
+	// Retention is how long ended runs are kept; 0: for ever. A leader's duty.
+	Retention time.Duration
+	// HungAfter is how long an active run may finish nothing, without waiting for anything, before the leader closes it; 12 h.
+	HungAfter time.Duration
 	// Only restricts the node to one run; Run returns when that run is over. 0: any run.
 	Only storage.RunID
 	// Workers is the number of runs served at a time; 1.
@@ -87,6 +96,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	if cfg.SeenMemory <= 0 {
 		cfg.SeenMemory = defaultSeenMemory
+	}
+	if cfg.HungAfter <= 0 {
+		cfg.HungAfter = defaultHung
 	}
 	if cfg.Turn <= 0 {
 		cfg.Turn = defaultTurn
