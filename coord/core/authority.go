@@ -22,6 +22,25 @@ func CheckView(off Off, a coord.Authority, server coord.Ident, v coord.View, now
 	return nil
 }
 
+// FirstAuthority is the row of a new cluster.
+func FirstAuthority(server coord.Ident, now coord.Micros) coord.Authority {
+	return coord.Authority{Epoch: 1, Mode: coord.ModeDB, DB: server, ChangedAt: now, Reason: "first start"}
+}
+
+// CheckHold is what taking or renewing a lease checks before the lease itself. It goes on during a drain: leases never leave
+// the database. ErrFenced, ErrStale, ErrNoView.
+func CheckHold(off Off, a coord.Authority, server coord.Ident, row SessionRow, ok bool, h coord.Hold, now coord.Micros) error {
+	switch {
+	case !ok || row.State != coord.Live:
+		return fmt.Errorf("%s is not live: %w", h.Member, coord.ErrFenced)
+	case a.DB != server && off.on(R4Ident):
+		return stale("database %q, expected %q", server.System, a.DB.System)
+	case now >= h.View.Until && off.on(R4Until) && off.on(R2ViewEnds):
+		return ended(now - h.View.Until)
+	}
+	return nil
+}
+
 // SessionRow is a session as stored.
 type SessionRow struct {
 	Role     coord.Role

@@ -58,7 +58,7 @@ const (
 // Register adds a session.
 func (d *DB) Register(now coord.Micros, r coord.Registration) (coord.Registered, error) {
 	if d.Auth.Epoch == 0 {
-		d.Auth = coord.Authority{Epoch: 1, Mode: coord.ModeDB, DB: d.Server, ChangedAt: now, Reason: "first start"}
+		d.Auth = FirstAuthority(d.Server, now)
 	}
 	inc := coord.Incarnation(0)
 	for m, s := range d.Sessions {

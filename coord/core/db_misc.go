@@ -50,17 +50,11 @@ func (d *DB) Take(now coord.Micros, t coord.Take) (coord.Taken, error) {
 	return coord.Taken{Epoch: d.Auth.Epoch, Wait: wait}, nil
 }
 
-// Hold takes or renews a lease. It goes on during a drain: leases never leave the database.
+// Hold takes or renews a lease.
 func (d *DB) Hold(now coord.Micros, h coord.Hold) (coord.Held, error) {
 	s, ok := d.Sessions[h.Member]
-	if !ok || s.State != coord.Live {
-		return coord.Held{}, fmt.Errorf("hold %s: %s is not live: %w", h.Name, h.Member, coord.ErrFenced)
-	}
-	if d.Auth.DB != d.Server && d.Off.on(R4Ident) {
-		return coord.Held{}, fmt.Errorf("hold %s: %w", h.Name, stale("database %q, expected %q", d.Server.System, d.Auth.DB.System))
-	}
-	if now >= h.View.Until && d.Off.on(R4Until) && d.Off.on(R2ViewEnds) {
-		return coord.Held{}, fmt.Errorf("hold %s: %w", h.Name, ended(now-h.View.Until))
+	if err := CheckHold(d.Off, d.Auth, d.Server, s, ok, h, now); err != nil {
+		return coord.Held{}, fmt.Errorf("hold %s: %w", h.Name, err)
 	}
 	row := d.Leases[h.Name]
 	row, err := DecideHold(d.Off, row, d.Sessions[row.Member].State == coord.Live, h, d.Auth, now)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"deepcrawl/coord"
+	"deepcrawl/coord/coordtest"
 	"deepcrawl/coord/memcoord"
 )
 
@@ -30,4 +31,14 @@ func BenchmarkPage(b *testing.B) {
 		got[0].Release()
 	}
 	b.ReportMetric(float64(s.Status().RoundTrips)/float64(b.N), "trips/page")
+}
+
+func authority(testing.TB) coordtest.Open {
+	c := memcoord.New(nil)
+	return func(testing.TB) coord.Coord { return c }
+}
+
+func TestContract(t *testing.T) {
+	coordtest.Safety(t, authority)
+	coordtest.Liveness(t, authority)
 }
