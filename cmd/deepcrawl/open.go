@@ -42,23 +42,24 @@ func (p *program) open(ctx context.Context, cfg *config.Config, mode openMode) (
 
 // explain adds what can be done about an error of the database.
 func explain(cfg *config.Config, err error) error {
-	shown := config.Mask(cfg.DB)
+	shown, _, _ := strings.Cut(config.Mask(cfg.DB), "?")
 	hint := ""
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, sqldb.ErrMissing), errors.Is(err, storage.ErrNotFound):
-		hint = "deepcrawl crawl URL makes it, --db names another"
+		if hint = "make it first, then run deepcrawl migrate"; strings.HasPrefix(cfg.DB, "sqlite:") {
+			hint = "deepcrawl crawl URL makes it, --db names another"
+		}
 	case errors.Is(err, storage.ErrForeign), errors.Is(err, sqldb.ErrForeign):
 		hint = "it was left alone; --db names another"
 	case errors.Is(err, storage.ErrReadOnly), errors.Is(err, sqldb.ErrReadOnly):
 		hint = "make the file and its folder writable, or name another with --db"
 	case errors.Is(err, storage.ErrFull), errors.Is(err, sqldb.ErrFull):
 		hint = "what was stored is safe; make room and go on with --resume"
-	case errors.Is(err, storage.ErrSchema), errors.Is(err, sqldb.ErrSchema):
-		hint = "deepcrawl migrate brings an older schema up to date; a newer one needs a newer deepcrawl"
 	}
-	if !strings.Contains(err.Error(), shown) {
+	path, embedded := sqliteFile(shown)
+	if text := err.Error(); !strings.HasPrefix(text, "open ") && !strings.Contains(text, shown) && !(embedded && strings.Contains(text, filepath.Base(path))) {
 		err = fmt.Errorf("%s: %w", shown, err)
 	}
 	if hint == "" {
