@@ -47,8 +47,11 @@ func (rd *reader) page(out *outcome, claim storage.Claim, res *fetch.Result, att
 		State: storage.Fetched, Reason: reasonOf(res), Status: res.Status, ContentType: res.ContentType,
 		Bytes: res.Bytes, WireBytes: res.WireBytes, TTFB: res.TTFB, Total: res.Total, Attempts: attempts,
 	}
-	if p.Reason != "" {
+	switch {
+	case p.Reason != "":
 		p.State = storage.Failed
+	case res.Truncated:
+		p.Reason = ReasonTruncated
 	}
 	out.result.Page = p
 	defer func() {

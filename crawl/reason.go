@@ -21,6 +21,7 @@ const (
 	ReasonRateLimited storage.Reason = "rate-limited"       // 429, or 503 with Retry-After: asked to wait
 	ReasonBanned      storage.Reason = "banned"             // an operator banned its host
 	ReasonPanic       storage.Reason = "panic"              // deepcrawl's own bug, in this page only
+	ReasonTruncated   storage.Reason = "truncated"          // of a fetched page: its body ended early, what came was read
 	ReasonHostDown    storage.Reason = "host-down"          // its host gave no answer for so long that it was given up
 )
 
@@ -48,7 +49,7 @@ func judge(r *fetch.Result) (t trouble, again bool) {
 	case "":
 	case fetch.ReasonTimeout:
 		return timedOut, true
-	case fetch.ReasonReset, fetch.ReasonRefused:
+	case fetch.ReasonReset, fetch.ReasonRefused, fetch.ReasonUnreachable:
 		return troubled, true
 	case fetch.ReasonDNS, fetch.ReasonTLS:
 		return troubled, false
