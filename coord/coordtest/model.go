@@ -18,9 +18,25 @@ import (
 // decide what the model decides.
 func testModel(t *testing.T, authority Authority) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &modelMachine{t: t, real: authority(t)(t), model: core.NewDB(0, coord.Ident{System: "model"})}
+		scope := &scope{TB: t}
+		defer scope.end()
+		m := &modelMachine{t: t, real: authority(scope)(scope), model: core.NewDB(0, coord.Ident{System: "model"})}
 		rt.Repeat(rapid.StateMachineActions(m))
 	})
+}
+
+// scope ends what a check opened with the check, not with the test of a hundred.
+type scope struct {
+	testing.TB
+	ends []func()
+}
+
+func (s *scope) Cleanup(end func()) { s.ends = append(s.ends, end) }
+
+func (s *scope) end() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
 }
 
 // twin is a session on both sides.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type site struct {
 	until  map[coord.Key]time.Time
 	starts []time.Time // on the limited key
 	total  int
+	pauses atomic.Int32 // 0: the next request is answered 429
 }
 
 func (s *site) enter(keys []coord.CappedKey) {
@@ -74,11 +76,14 @@ func testStorm(t *testing.T, authority Authority, wrap func(c coord.Coord, node 
 	}
 	operator := open(t)
 	wg.Go(func() {
-		for {
+		for n := 0; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(1200 * time.Millisecond):
+			}
+			if n%2 == 1 {
+				s.pauses.Store(0)
 			}
 			a, _, err := operator.Authority(ctx)
 			if err == nil && a.Mode == coord.ModeDB {
@@ -176,7 +181,7 @@ func (s *site) request(ctx context.Context, sess coord.Session, p coord.Permit, 
 	s.enter(keys)
 	time.Sleep(time.Duration(1+rand.IntN(12)) * time.Millisecond) // the exchange
 	s.leave(keys)
-	if rand.IntN(400) == 0 {
+	if s.pauses.CompareAndSwap(0, 1) {
 		s.pause(ctx, sess, keys[0].Key)
 	}
 }
