@@ -42,7 +42,7 @@ func standIn(args []string, summary string) error {
 	if os.Getenv("DEEPCRAWL_HOST_INFLIGHT") != "24" {
 		return fmt.Errorf("DEEPCRAWL_HOST_INFLIGHT is %q", os.Getenv("DEEPCRAWL_HOST_INFLIGHT"))
 	}
-	stats, err := nullcrawl.Crawl(context.Background(), args[1], 24)
+	stats, err := nullcrawl.Crawl(context.Background(), args[1], 24, nullcrawl.Workers)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func TestGoals(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"-scenario", "nope"}, {"-side", "left"}, {"-rounds", "-1"}, {"extra"}, {"-nope"}, {"-profile", "x", "-deepcrawl", "y"},
+		{"-scenario", "nope"}, {"-side", "left"}, {"-null", "x"}, {"-rounds", "-1"}, {"extra"}, {"-nope"}, {"-profile", "x", "-deepcrawl", "y"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: got no error", args)

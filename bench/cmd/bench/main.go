@@ -27,7 +27,7 @@ import (
 
 type options struct {
 	scenarios  []scenario
-	side       string
+	side, null string
 	root, deep string
 	json       string
 	profile    string
@@ -41,6 +41,7 @@ type report struct {
 	Started   time.Time        `json:"started"`
 	Go        string           `json:"go"`
 	CPUs      int              `json:"cpus"`
+	Null      string           `json:"null"` // apart or workers: who parsed in the null crawler
 	Load      string           `json:"load"` // of the last minute when it started; others' work spoils figures
 	Met       bool             `json:"met"`
 	Scenarios []scenarioReport `json:"scenarios"`
@@ -84,6 +85,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	pages := f.Int("pages", 0, "pages of the site; 0 takes the scenario's own")
 	inFlight := f.Int("inflight", 0, "requests in flight; 0 takes the scenario's own")
 	f.StringVar(&o.side, "side", "both", "both, null or deepcrawl: which crawls to run; goals count with both only")
+	f.StringVar(&o.null, "null", "apart", "apart or workers: who parses in the null crawler; workers is the textbook way and slower where there is latency")
 	f.StringVar(&o.root, "root", "..", "checkout of deepcrawl")
 	f.StringVar(&o.deep, "deepcrawl", "", "binary to measure instead of building one")
 	f.StringVar(&o.json, "json", "", "file for the figures as JSON")
@@ -99,6 +101,8 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case o.side != "both" && o.side != "null" && o.side != "deepcrawl":
 		return o, fmt.Errorf("-side %q: allowed are both, null and deepcrawl", o.side)
+	case o.null != "apart" && o.null != "workers":
+		return o, fmt.Errorf("-null %q: allowed are apart and workers", o.null)
 	case *rounds < 0 || *pages < 0 || *inFlight < 0:
 		return o, errors.New("-rounds, -pages and -inflight are not negative")
 	case o.profile != "" && o.deep != "":
@@ -149,9 +153,9 @@ func run(ctx context.Context, o options, out io.Writer) (met bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.profile, r.profileFor = o.profile, o.profileFor
+	r.profile, r.profileFor, r.nullWorkers = o.profile, o.profileFor, o.null == "workers"
 
-	rep := report{Started: time.Now(), Go: runtime.Version(), CPUs: runtime.NumCPU(), Load: load(), Met: true}
+	rep := report{Started: time.Now(), Go: runtime.Version(), CPUs: runtime.NumCPU(), Null: o.null, Load: load(), Met: true}
 	fmt.Fprintf(out, "%d CPUs shared with the site, %s, load %s at the start\n", rep.CPUs, rep.Go, rep.Load)
 	for _, s := range o.scenarios {
 		sr := scenarioReport{Name: s.Name, About: s.String()}

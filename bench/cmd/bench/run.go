@@ -24,10 +24,12 @@ type runner struct {
 	dir        string // for everything it writes
 	site, null string // binaries
 	deep       string
-	profile    string // folder for CPU profiles, "" for none
-	profileFor time.Duration
-	say        io.Writer
-	runs       int
+	// nullWorkers lets the null crawler parse in its workers.
+	nullWorkers bool
+	profile     string // folder for CPU profiles, "" for none
+	profileFor  time.Duration
+	say         io.Writer
+	runs        int
 }
 
 // build compiles what runs. root is the checkout of deepcrawl; deep is a
@@ -194,7 +196,7 @@ func environ() []string {
 func (r *runner) run(ctx context.Context, s scenario, null bool, dir, home string) (proc.Usage, error) {
 	env := environ()
 	if null {
-		return proc.Run(ctx, dir, env, r.null, "-inflight", strconv.Itoa(s.InFlight), home)
+		return proc.Run(ctx, dir, env, r.null, "-inflight", strconv.Itoa(s.InFlight), "-workers="+strconv.FormatBool(r.nullWorkers), home)
 	}
 	env = append(env, "DEEPCRAWL_HOST_INFLIGHT="+strconv.Itoa(s.InFlight))
 	env = append(env, s.Env...)
