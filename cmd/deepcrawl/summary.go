@@ -167,6 +167,10 @@ func reasonText(r storage.Reason) string {
 		return "connection broken off"
 	case "too-large":
 		return "body beyond the size limit"
+	case "truncated":
+		return "body ended early; what came was read"
+	case "malformed":
+		return "the answer is no HTTP"
 	case "decode":
 		return "body cannot be decompressed"
 	case "private":

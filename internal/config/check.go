@@ -57,7 +57,7 @@ func checkDB(v string) error {
 	switch scheme {
 	case "sqlite":
 		if strings.Trim(rest, "/") == "" {
-			return errors.New("no path after sqlite:")
+			return errors.New("a path must follow the scheme")
 		}
 		return nil
 	case "postgres", "postgresql", "pg", "mysql", "mariadb":

@@ -187,7 +187,7 @@ func TestErrors(t *testing.T) {
 		{config.Input{Flags: map[string]string{config.KeyDB: ""}}, nil, `--db: empty` + dbAllowed},
 		{env("DEEPCRAWL_DB=crawl.db"), nil, `DEEPCRAWL_DB: "crawl.db": no scheme; perhaps sqlite:crawl.db` + dbAllowed},
 		{env("DEEPCRAWL_DB=oracle://x"), nil, `DEEPCRAWL_DB: "oracle://x": unknown scheme "oracle"` + dbAllowed},
-		{env("DEEPCRAWL_DB=sqlite:"), nil, `DEEPCRAWL_DB: "sqlite:": no path after sqlite:` + dbAllowed},
+		{env("DEEPCRAWL_DB=sqlite:"), nil, `DEEPCRAWL_DB: "sqlite:": a path must follow the scheme` + dbAllowed},
 		{env("DEEPCRAWL_DB=mysql://root:sesame@h"), nil, `DEEPCRAWL_DB: "mysql://root:***@h": no database name after the host` + dbAllowed},
 		{env("DEEPCRAWL_DB=mysql://root:ses/am@e@h/x"), nil, `DEEPCRAWL_DB: "mysql://root:***@h/x": not a URL (a password's special characters must be percent-encoded)` + dbAllowed},
 		{env("DEEPCRAWL_NODE_ID=a_b"), nil, `DEEPCRAWL_NODE_ID: "a_b": '_' is not allowed; allowed: 1 to 16 letters, digits and hyphens`},
