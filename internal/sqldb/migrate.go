@@ -73,17 +73,12 @@ func (db *DB) Check(ctx context.Context, s Schema) error {
 }
 
 func (db *DB) version(ctx context.Context, s Schema) (have, oldest int64, err error) {
-	st := db.dialect.adhoc("SELECT MAX(v.version_id), (SELECT MAX(o.oldest) FROM " + s.Name + "_serves o) FROM " + s.Name + "_version v")
+	st := db.dialect.Statement("SELECT MAX(v.version_id), (SELECT MAX(o.oldest) FROM " + s.Name + "_serves o) FROM " + s.Name + "_version v")
 	err = db.View(ctx, func(tx *Tx) error {
 		tx.Query(st, func(r *Row) error { have, oldest = r.Int(0), r.Int(1); return nil })
 		return nil
 	})
 	return have, oldest, err
-}
-
-// adhoc compiles a statement without inputs.
-func (d Dialect) adhoc(text string) *Stmt {
-	return &Stmt{name: text, dialect: d, text: text, parts: []string{text}}
 }
 
 // migrateAttempts bounds how often a migration is tried while other processes migrate too. On SQLite losing that race is an error
@@ -161,7 +156,7 @@ func (db *DB) refuseForeign(ctx context.Context, s Schema) error {
 	}
 	for _, t := range s.Tables {
 		err := db.View(ctx, func(tx *Tx) error {
-			tx.Query(db.dialect.adhoc("SELECT COUNT(*) FROM "+t+" WHERE 1 = 0"), func(*Row) error { return nil })
+			tx.Query(db.dialect.Statement("SELECT COUNT(*) FROM "+t+" WHERE 1 = 0"), func(*Row) error { return nil })
 			return nil
 		})
 		if err == nil {

@@ -229,7 +229,7 @@ func (s *Store) choose(tx *sqldb.Tx, c *call) error {
 // countAllotted counts the places a run's page limit has given out: at the first claim under a limit, and after the run's
 // definition has changed.
 func (s *Store) countAllotted(tx *sqldb.Tx, run storage.RunID) (n int64, err error) {
-	tx.Query(s.set.Get("budget_count"), func(r *sqldb.Row) error { n += r.Int(0); return nil }, int64(run), int64(again))
+	tx.Query(s.set.Get("count_unfinished"), func(r *sqldb.Row) error { n += r.Int(0) + r.Int(1); return nil }, int64(run), int64(again))
 	tx.Query(s.set.Get("tally_all"), func(r *sqldb.Row) error {
 		if name := r.Text(0); name == tallyFetched || name == tallyFailed {
 			n += r.Int(1)

@@ -16,11 +16,6 @@ SELECT q.id, q.allotted FROM :rows r JOIN run q ON q.id = r.run WHERE q.state = 
 -- Makes claims of runs with a page limit wait for each other; overrides lock the rows.
 SELECT q.id, q.allotted FROM run q WHERE q.id = :run AND q.state = 'crawling' AND q.deleting = 0
 
--- name: budget_count
--- in: run int, again int
--- Places taken by claims and by what waits for another attempt; finished pages are in the tally.
-SELECT (SELECT COUNT(*) FROM claim c WHERE c.run_id = :run) + (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.pos >= :again)
-
 -- name: budget_set
 -- in: run int, n int
 UPDATE run SET allotted = :n WHERE id = :run
@@ -71,8 +66,8 @@ SELECT c.owner FROM claim c UNION SELECT s.owner FROM seat s
 -- in: owner text, base int
 -- rows: run int
 -- What one call of Claim has claimed: all its tokens are a number of its own plus the id.
-SELECT c.run_id, c.id, c.token, c.attempts, u.priority * 65536 + u.depth, u.via, u.url, h.name
-FROM claim c JOIN url u ON u.run_id = c.run_id AND u.id = c.id JOIN host h ON h.id = u.host_id
+SELECT c.run_id, c.id, c.token, c.attempts, u.priority * 65536 + u.depth, u.via, u.url, (SELECT h.name FROM host h WHERE h.id = u.host_id)
+FROM claim c JOIN url u ON u.run_id = c.run_id AND u.id = c.id
 WHERE c.run_id = :run AND c.owner = :owner AND c.token - c.id = :base ORDER BY c.id
 
 -- name: frontier_put

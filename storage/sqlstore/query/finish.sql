@@ -68,8 +68,8 @@ ON CONFLICT (run_id, shard, name) DO UPDATE SET n = tally.n + excluded.n
 SELECT name, n FROM tally WHERE run_id = :run
 
 -- name: count_unfinished
--- in: run int, delayed int
--- Claimed URLs, and delayed ones host by host.
+-- in: run int, low int
+-- Claimed URLs, and those of the frontier from a place on, host by host.
 WITH RECURSIVE w (host_id) AS (
   SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = :run
   UNION ALL
@@ -77,7 +77,7 @@ WITH RECURSIVE w (host_id) AS (
 )
 SELECT (SELECT COUNT(*) FROM claim c WHERE c.run_id = :run), 0
 UNION ALL
-SELECT 0, (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id AND f.pos >= :delayed) FROM w WHERE w.host_id IS NOT NULL
+SELECT 0, (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id AND f.pos >= :low) FROM w WHERE w.host_id IS NOT NULL
 
 -- name: page_match
 -- rows: run int, id int, token int

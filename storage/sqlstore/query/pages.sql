@@ -3,10 +3,10 @@
 
 -- name: page_list
 -- in: run int, after int, end int, n int, s1 int, s2 int, s3 int, any_reason int, reason text, status_low int, status_high int, facts int, links int
-SELECT u.id, u.url, u.ukey, h.name, u.depth, u.via, u.priority, u.discovered, i.n,
+SELECT u.id, u.url, u.ukey, (SELECT h.name FROM host h WHERE h.id = u.host_id), u.depth, u.via, u.priority, u.discovered, i.n,
   p.state, p.reason, p.status, p.content_type, p.bytes, p.wire_bytes, p.ttfb_us, p.total_us, p.attempts, p.title, p.redirect_to, p.outlinks, p.fetched,
   CASE WHEN :facts = 1 THEN p.facts END, CASE WHEN :links = 1 THEN l.links END
-FROM page p JOIN url u ON u.run_id = p.run_id AND u.id = p.id JOIN host h ON h.id = u.host_id
+FROM page p JOIN url u ON u.run_id = p.run_id AND u.id = p.id
   LEFT JOIN inlink i ON i.run_id = p.run_id AND i.id = p.id
   LEFT JOIN page_link l ON l.run_id = p.run_id AND l.id = p.id AND :links = 1
 WHERE p.run_id = :run AND p.id > :after AND p.id < :end AND p.state IN (:s1, :s2, :s3)
@@ -16,14 +16,15 @@ ORDER BY p.id LIMIT :n
 -- name: url_list
 -- in: run int, after int, end int, n int, facts int, links int, again int
 -- All URLs of a run. What has neither a page nor a claim nor a place in the queue is delayed.
-SELECT u.id, u.url, u.ukey, h.name, u.depth, u.via, u.priority, u.discovered, i.n,
-  CASE WHEN p.id IS NOT NULL THEN p.state WHEN c.id IS NOT NULL THEN 2 WHEN f.id IS NOT NULL THEN 1 ELSE 3 END,
-  p.reason, p.status, p.content_type, p.bytes, p.wire_bytes, p.ttfb_us, p.total_us, COALESCE(p.attempts, c.attempts, f.attempts, 0), p.title, p.redirect_to, p.outlinks, p.fetched,
+SELECT u.id, u.url, u.ukey, (SELECT h.name FROM host h WHERE h.id = u.host_id), u.depth, u.via, u.priority, u.discovered, i.n,
+  CASE WHEN p.id IS NOT NULL THEN p.state WHEN c.id IS NOT NULL THEN 2 WHEN f.id IS NOT NULL OR g.id IS NOT NULL THEN 1 ELSE 3 END,
+  p.reason, p.status, p.content_type, p.bytes, p.wire_bytes, p.ttfb_us, p.total_us, COALESCE(p.attempts, c.attempts, f.attempts, g.attempts, 0), p.title, p.redirect_to, p.outlinks, p.fetched,
   CASE WHEN :facts = 1 THEN p.facts END, CASE WHEN :links = 1 THEN l.links END
-FROM url u JOIN host h ON h.id = u.host_id
+FROM url u
   LEFT JOIN page p ON p.run_id = u.run_id AND p.id = u.id
   LEFT JOIN claim c ON c.run_id = u.run_id AND c.id = u.id
-  LEFT JOIN frontier f ON f.run_id = u.run_id AND f.host_id = u.host_id AND f.pos IN (u.priority * 65536 + u.depth, u.priority * 65536 + u.depth + :again) AND f.id = u.id
+  LEFT JOIN frontier f ON f.run_id = u.run_id AND f.host_id = u.host_id AND f.pos = u.priority * 65536 + u.depth AND f.id = u.id
+  LEFT JOIN frontier g ON g.run_id = u.run_id AND g.host_id = u.host_id AND g.pos = u.priority * 65536 + u.depth + :again AND g.id = u.id
   LEFT JOIN inlink i ON i.run_id = u.run_id AND i.id = u.id
   LEFT JOIN page_link l ON l.run_id = u.run_id AND l.id = u.id AND :links = 1
 WHERE u.run_id = :run AND u.id > :after AND u.id < :end
@@ -32,8 +33,8 @@ ORDER BY u.id LIMIT :n
 -- name: url_delayed
 -- in: run int, delayed int
 -- rows: host text
-SELECT f.id, f.attempts, f.reason FROM frontier f JOIN host h ON h.id = f.host_id
-WHERE f.run_id = :run AND h.name = :host AND f.pos >= :delayed
+SELECT f.id, f.attempts, f.reason FROM frontier f
+WHERE f.run_id = :run AND f.host_id = (SELECT h.id FROM host h WHERE h.name = :host) AND f.pos >= :delayed
 
 -- name: url_by_key
 -- in: run int, ukey bytes

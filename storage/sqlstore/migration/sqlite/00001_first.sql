@@ -106,11 +106,12 @@ CREATE TABLE page_link (
 );
 
 CREATE TABLE inlink (
-  id INTEGER NOT NULL PRIMARY KEY,
+  id BIGINT NOT NULL,
   run_id BIGINT NOT NULL,
   n BIGINT NOT NULL,
-  source_id BIGINT NOT NULL
-);
+  source_id BIGINT NOT NULL,
+  PRIMARY KEY (run_id, id)
+) WITHOUT ROWID;
 
 CREATE TABLE run_step (
   run_id BIGINT NOT NULL,
