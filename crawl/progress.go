@@ -153,6 +153,26 @@ func (n *Node) Progress(run storage.RunID) (s Snapshot, ok bool) {
 	return j.snapshot(n.cfg.Now()), true
 }
 
+// InFlight is the number of requests of this node under way.
+func (n *Node) InFlight() int {
+	if n == nil {
+		return 0
+	}
+	n.mu.Lock()
+	l := n.current
+	n.mu.Unlock()
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	total := 0
+	for _, j := range l.jobs {
+		total += int(j.inflight.Load())
+	}
+	return total
+}
+
 // maxEnded bounds the runs whose last progress is remembered.
 const maxEnded = 1000
 

@@ -36,6 +36,7 @@ func (p *program) app() *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // main exits
 		Commands: []*cli.Command{
 			p.crawlCommand(),
+			p.nodeCommand(),
 			p.runCommand(),
 			p.exportCommand(),
 			p.migrateCommand(),

@@ -27,21 +27,27 @@ func (p *program) crawlCommand() *cli.Command {
 	return &cli.Command{
 		Name: "crawl", Usage: "crawl a site to its end, on this machine", ArgsUsage: "URL...",
 		Description: "Ctrl-C stops after the requests in flight and keeps the run resumable; a second one stops at once.",
-		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "max-pages", Usage: "request at most `N` URLs (0: no limit)"},
-			&cli.IntFlag{Name: "depth", Usage: "follow at most `N` links away from the start (0: no limit)"},
-			&cli.DurationFlag{Name: "time", Usage: "stop after this long, such as 30m (0: no limit)", DefaultText: "0"},
-			&cli.StringFlag{Name: "profile", Usage: "how hard to press the site: " + strings.Join(profileNames(), ", "), DefaultText: crawl.DefaultProfile},
-			&cli.StringFlag{Name: "scope", Usage: "what belongs to the site: host, domain, subdomains or prefix", DefaultText: string(scope.ModeHost)},
-			&cli.StringSliceFlag{Name: "include", Usage: "crawl only URLs that match `REGEXP`, searched anywhere in the URL; may be repeated"},
-			&cli.StringSliceFlag{Name: "exclude", Usage: "leave out URLs that match `REGEXP`; may be repeated"},
-			&cli.BoolFlag{Name: "no-sitemaps", Usage: "do not read the site's sitemaps"},
-			&cli.BoolFlag{Name: "follow-nofollow", Usage: "follow links marked nofollow too"},
+		Flags: append(append(specFlags(),
 			&cli.StringFlag{Name: "resume", Usage: "go on with `RUN` (its number, or last)"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object at the end instead of the summary"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no summary"},
-		}, settingFlags(keys...)...),
+		), settingFlags(keys...)...),
 		Action: p.crawl,
+	}
+}
+
+// specFlags are the flags that make the definition of a run.
+func specFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "max-pages", Usage: "request at most `N` URLs (0: no limit)"},
+		&cli.IntFlag{Name: "depth", Usage: "follow at most `N` links away from the start (0: no limit)"},
+		&cli.DurationFlag{Name: "time", Usage: "stop after this long, such as 30m (0: no limit)", DefaultText: "0"},
+		&cli.StringFlag{Name: "profile", Usage: "how hard to press the site: " + strings.Join(profileNames(), ", "), DefaultText: crawl.DefaultProfile},
+		&cli.StringFlag{Name: "scope", Usage: "what belongs to the site: host, domain, subdomains or prefix", DefaultText: string(scope.ModeHost)},
+		&cli.StringSliceFlag{Name: "include", Usage: "crawl only URLs that match `REGEXP`, searched anywhere in the URL; may be repeated"},
+		&cli.StringSliceFlag{Name: "exclude", Usage: "leave out URLs that match `REGEXP`; may be repeated"},
+		&cli.BoolFlag{Name: "no-sitemaps", Usage: "do not read the site's sitemaps"},
+		&cli.BoolFlag{Name: "follow-nofollow", Usage: "follow links marked nofollow too"},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"deepcrawl/coord/sqlcoord"
 	"deepcrawl/internal/config"
 	"deepcrawl/storage/sqlstore"
 )
@@ -24,6 +25,9 @@ func (p *program) migrateCommand() *cli.Command {
 			}
 			done, err := sqlstore.Migrate(c.Context, cfg.DB)
 			if err != nil {
+				return explain(cfg, err)
+			}
+			if _, err := sqlcoord.Migrate(c.Context, cfg.DB); err != nil {
 				return explain(cfg, err)
 			}
 			st, err := p.open(c.Context, cfg, mustExist) // a newer schema needs no migration, and cannot be used all the same

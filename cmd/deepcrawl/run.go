@@ -38,6 +38,7 @@ func (p *program) runCommand() *cli.Command {
 				),
 				Action: p.runList,
 			},
+			p.runAddCommand(),
 			{Name: "show", Usage: "show one run", ArgsUsage: "RUN", Flags: flags(), Action: p.runShow},
 			change("pause", "stop working on runs until they are resumed", pauseRun),
 			change("resume", "let paused runs go on", resumeRun),

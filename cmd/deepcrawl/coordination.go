@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"deepcrawl/coord"
+	"deepcrawl/coord/session"
+	"deepcrawl/coord/sqlcoord"
+	"deepcrawl/internal/config"
+	"deepcrawl/internal/proclock"
+	"deepcrawl/storage"
+)
+
+// cluster is this process's way to the coordination that all processes on a database share.
+type cluster struct {
+	coord  coord.Coord
+	close  func() error
+	timing coord.Timing
+	lock   *proclock.Lock // nil: no proof of death
+	node   coord.NodeID
+	role   coord.Role
+	facts  func() map[string]string
+}
+
+// openCluster opens the coordination of the database of the settings.
+func (p *program) openCluster(ctx context.Context, cfg *config.Config, mode openMode) (*cluster, error) {
+	c, err := sqlcoord.Open(ctx, cfg.DB, sqlcoord.Options{Create: bool(mode)})
+	if err != nil {
+		return nil, explain(cfg, err)
+	}
+	t := coord.DefaultTiming()
+	t.Death = cfg.Reclaim
+	return &cluster{coord: c, close: c.Close, timing: t}, nil
+}
+
+// join is crawl.Config.Join.
+func (p *program) join(c *cluster, o coord.Options) func(context.Context) (coord.Session, error) {
+	o.Node, o.Role, o.Timing, o.Facts = c.node, c.role, c.timing, c.facts
+	if c.lock != nil {
+		o.Machine, o.LockFile = proclock.Machine(), c.lock.ID
+	}
+	return func(ctx context.Context) (coord.Session, error) {
+		return session.Join(ctx, c.coord, o)
+	}
+}
+
+// gone is crawl.Config.Gone: an owner is over when its session is not among the live ones.
+func (c *cluster) gone(ctx context.Context) (func(storage.Owner) bool, error) {
+	all, err := c.coord.Sessions(ctx)
+	if err != nil {
+		if errors.Is(err, coord.ErrUnavailable) || errors.Is(err, coord.ErrUnknown) {
+			err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+		}
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	live := make(map[storage.Owner]bool, len(all))
+	for _, s := range all {
+		if s.State == coord.Live {
+			live[storage.Owner(s.Member.String())] = true
+		}
+	}
+	return func(o storage.Owner) bool { return !live[o] }, nil
+}
+
+// lockPath is the lock file of a thing that one process of a machine does on a database: beside an embedded database, else in the
+// folder of this user's lock files, where the name tells databases apart.
+func lockPath(cfg *config.Config, thing string) (string, error) {
+	if path, ok := sqliteFile(cfg.DB); ok {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return "", err
+		}
+		return abs + "." + thing + ".lock", nil
+	}
+	dir, err := proclock.Dir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(config.Mask(cfg.DB))) // without the password, which may be changed while a node runs
+	return filepath.Join(dir, hex.EncodeToString(sum[:6])+"."+thing+".lock"), nil
+}
+
+func randomName(prefix string) coord.NodeID {
+	var b [4]byte
+	_, _ = rand.Read(b[:])
+	return coord.NodeID(prefix + "-" + hex.EncodeToString(b[:]))
+}
+
+// built is the time of this executable's file, which says which of two builds is the newer.
+func built() time.Time {
+	name, err := os.Executable()
+	if err != nil {
+		return time.Time{}
+	}
+	st, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime().UTC()
+}
+
+func (p *program) holder(node coord.NodeID) proclock.Holder {
+	return proclock.Holder{PID: os.Getpid(), Node: string(node), Version: p.version, Built: built(), Since: p.now().UTC()}
+}
+
+// nodeFacts are what listings show of a session.
+func (p *program) nodeFacts(workers int, inFlight func() int) func() map[string]string {
+	host, _ := os.Hostname() // empty where there is none
+	return func() map[string]string {
+		return map[string]string{
+			"version": p.version, "host": host, "pid": strconv.Itoa(os.Getpid()),
+			"workers": strconv.Itoa(workers), "in_flight": strconv.Itoa(inFlight()),
+		}
+	}
+}
