@@ -2,8 +2,9 @@
 //
 // A Store is composed of roles: [Runs] keeps what is to be crawled and how far it is, [Frontier] hands out the unfinished
 // URLs and takes their results back, [Steps] keeps the cursors of the named steps around a crawl, [Pages] reads what was
-// stored, [Graph] keeps what is computed from links, [Seats] says which worker serves which run. Consumers take the role
-// they need. Implementations live in child packages and pass package storagetest.
+// stored, [Graph] keeps what is computed from links, [Seats] says which worker serves which run, [Tenants] whose runs they are and
+// within which limits, [Queue] what waits for what, [Bans] the hosts nobody may ask, [Schedules] what is crawled when. Consumers
+// take the role they need. Implementations live in child packages and pass package storagetest.
 //
 // # What every implementation guarantees
 //

@@ -13,6 +13,10 @@ type Store interface {
 	Pages
 	Graph
 	Seats
+	Tenants
+	Queue
+	Bans
+	Schedules
 	// Ping reports whether the database answers and its schema is the one this binary serves.
 	// It returns ErrUnavailable or ErrSchema.
 	Ping(ctx context.Context) error
@@ -22,7 +26,7 @@ type Store interface {
 
 // Runs keeps what is to be crawled and how far it is.
 type Runs interface {
-	// CreateRun stores a new run in state RunQueued.
+	// CreateRun stores a new run in state RunQueued. ErrNotFound names a tenant that is unknown or being deleted.
 	CreateRun(ctx context.Context, r NewRun) (Run, error)
 	// Run returns one run, or ErrNotFound.
 	Run(ctx context.Context, id RunID) (Run, error)
@@ -31,6 +35,9 @@ type Runs interface {
 	// SetRunState moves a run to state to, when its present state is one of from, else it returns ErrState (ErrNotFound when
 	// there is none). Reason and until say what it waits for. Entering RunPaused keeps the state left in Resume; entering the
 	// first active state stamps Started; entering a terminal one stamps Finished and frees its seats.
+	//
+	// An active state needs one of the places of the tenant's tariff (Tariff.Parallel). Where a run that is not active is to become
+	// so and none is free, it becomes RunQueued instead, keeps to in Resume, and goes on there when Pick finds a place for it.
 	SetRunState(ctx context.Context, id RunID, from []RunState, to RunState, reason string, until time.Time) (Run, error)
 	// UpdateRun changes Home and what a run waits for (Reason, Until) without touching its state; it adds worked to WorkedFor.
 	UpdateRun(ctx context.Context, id RunID, u RunUpdate) error
@@ -206,8 +213,12 @@ type Seat struct {
 type Seats interface {
 	// Pick shows choose the runs in an active state (and those queued that may start), and takes a seat on the one it returns the
 	// index of, in one transaction; -1 takes none. The one picked is stamped Served. Where Allowed seats are taken already the run
-	// is not shown. maxSeats bounds Allowed, 0 does not. A run that is preparing or finishing has one seat. A queued run that is
-	// picked becomes RunPreparing.
+	// is not shown. Allowed is the smallest of the tariff's Workers, the run's Concurrency and maxSeats, 0 not counting. A run that
+	// is preparing or finishing has one seat. A queued run that is picked becomes RunPreparing, or what Resume names.
+	//
+	// Of a tenant's queued runs only the oldest are shown, as many as its tariff's Parallel leaves room for; one with a Home stands
+	// behind those of all and of its home, and holds up only its home's. Runs of suspended tenants are not shown. However many
+	// nodes pick at once, neither Parallel nor Allowed is exceeded; where a limit is lowered, what is over it ends by itself.
 	//
 	// held, when not nil, is the seat the worker serves now: its run is shown with that seat not counted, and choosing it again
 	// returns the same seat. Choosing another run leaves the held seat alone (requests may still be under way on it).

@@ -42,16 +42,19 @@ type Tenants interface {
 	PutTariff(ctx context.Context, t Tariff) error
 	// Tariffs lists them by name.
 	Tariffs(ctx context.Context) ([]Tariff, error)
-	// PutTenant creates a tenant or changes its tariff and suspension; ErrNotFound for an unknown tariff.
+	// PutTenant creates a tenant or changes its tariff and suspension; ErrNotFound for an unknown tariff, ErrState for a tenant being
+	// deleted.
 	PutTenant(ctx context.Context, t Tenant) error
 	// Tenant returns one with its tariff; ErrNotFound.
 	Tenant(ctx context.Context, name string) (Tenant, Tariff, error)
 	// Tenants lists them by name.
 	Tenants(ctx context.Context) ([]Tenant, error)
 	// DeleteTenant removes everything of a tenant in small pieces, as DeleteRun does for a run (active runs are cancelled first);
-	// it MUST be called until done. ErrState for DefaultTenant, ErrNotFound.
+	// it MUST be called until done. From the first call on the tenant is not listed and takes no new runs or schedules.
+	// ErrState for DefaultTenant, ErrNotFound.
 	DeleteTenant(ctx context.Context, name string, limit int) (done bool, err error)
-	// StoredPages is the number of pages stored of a tenant over all its runs.
+	// StoredPages is the number of pages stored of a tenant over all its runs: those requested, so fetched and failed ones, as they
+	// count under a run's page limit. Runs being deleted do not count. ErrNotFound.
 	StoredPages(ctx context.Context, name string) (int64, error)
 }
 

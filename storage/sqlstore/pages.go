@@ -147,26 +147,29 @@ func matches(q *storage.PageQuery, p *storage.PageRow) bool {
 }
 
 // PageByKey implements [storage.Pages].
-func (s *Store) PageByKey(ctx context.Context, run storage.RunID, key storage.Key) (storage.PageRow, error) {
-	var rows []storage.PageRow
-	err := s.db.View(ctx, func(tx *sqldb.Tx) error {
-		var id int64
-		tx.Query(s.set.Get("url_by_key"), func(r *sqldb.Row) error { id = r.Int(0); return nil }, int64(run), key[:])
-		if err := tx.Flush(); err != nil {
-			return err
-		}
-		if id == 0 {
-			return storage.ErrNotFound
-		}
-		var err error
-		rows, err = s.listPages(tx, run, storage.PageQuery{After: storage.URLID(id - 1), Limit: 1, Unfinished: true, WithFacts: true, WithLinks: true})
+func (s *Store) PageByKey(ctx context.Context, run storage.RunID, key storage.Key) (row storage.PageRow, err error) {
+	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
+		row, err = s.pageByKey(tx, run, key)
 		return err
 	})
-	if err == nil && len(rows) == 0 {
-		err = storage.ErrNotFound
+	return row, doing(err, "URL %x of run %d", key, run)
+}
+
+func (s *Store) pageByKey(tx *sqldb.Tx, run storage.RunID, key storage.Key) (storage.PageRow, error) {
+	var id int64
+	tx.Query(s.set.Get("url_by_key"), func(r *sqldb.Row) error { id = r.Int(0); return nil }, int64(run), key[:])
+	if err := tx.Flush(); err != nil {
+		return storage.PageRow{}, err
 	}
+	if id == 0 {
+		return storage.PageRow{}, storage.ErrNotFound
+	}
+	rows, err := s.listPages(tx, run, storage.PageQuery{After: storage.URLID(id - 1), Limit: 1, Unfinished: true, WithFacts: true, WithLinks: true})
 	if err != nil {
-		return storage.PageRow{}, doing(err, "URL %x of run %d", key, run)
+		return storage.PageRow{}, err
+	}
+	if len(rows) == 0 {
+		return storage.PageRow{}, storage.ErrNotFound
 	}
 	return rows[0], nil
 }

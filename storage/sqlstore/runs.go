@@ -36,17 +36,37 @@ func scanRun(r *sqldb.Row) storage.Run {
 // CreateRun implements [storage.Runs].
 func (s *Store) CreateRun(ctx context.Context, n storage.NewRun) (run storage.Run, err error) {
 	err = s.db.Do(ctx, func(tx *sqldb.Tx) error {
-		var id int64
-		tx.ExecExactly(1, s.set.Get("run_number"), nil)
-		tx.Query(s.set.Get("run_numbered"), func(r *sqldb.Row) error { id = r.Int(0); return nil })
-		if err := tx.Flush(); err != nil {
+		if err := s.holdTenant(tx, n.Tenant); err != nil {
 			return err
 		}
-		tx.Exec(s.set.Get("run_insert"), id, n.Tenant, n.Site, n.Spec, n.Home, int64(n.Concurrency))
-		tx.Query(s.set.Get("run_get"), func(r *sqldb.Row) error { run = scanRun(r); return nil }, id)
-		return nil
+		return s.insertRun(tx, n, &run)
 	})
 	return run, doing(err, "create a run")
+}
+
+// holdTenant keeps a tenant from being deleted while the transaction lasts.
+func (s *Store) holdTenant(tx *sqldb.Tx, name string) error {
+	held := tx.Exec(s.set.Get("tenant_hold"), name)
+	if err := tx.Flush(); err != nil {
+		return err
+	}
+	if held.N == 0 {
+		return fmt.Errorf("tenant %q: %w", name, storage.ErrNotFound)
+	}
+	return nil
+}
+
+// insertRun queues the statements that store a run of a tenant that is held; run is set when they are sent.
+func (s *Store) insertRun(tx *sqldb.Tx, n storage.NewRun, run *storage.Run) error {
+	var id int64
+	tx.ExecExactly(1, s.set.Get("run_number"), nil)
+	tx.Query(s.set.Get("run_numbered"), func(r *sqldb.Row) error { id = r.Int(0); return nil })
+	if err := tx.Flush(); err != nil {
+		return err
+	}
+	tx.Exec(s.set.Get("run_insert"), id, n.Tenant, n.Site, n.Spec, n.Home, int64(n.Concurrency))
+	tx.Query(s.set.Get("run_get"), func(r *sqldb.Row) error { *run = scanRun(r); return nil }, id)
+	return nil
 }
 
 // Run implements [storage.Runs].
@@ -75,7 +95,7 @@ func (s *Store) ListRuns(ctx context.Context, f storage.RunFilter) (runs []stora
 	if limit <= 0 {
 		limit = 100
 	}
-	args := append([]any{f.Tenant, f.Site, before, limit}, stateInputs(states)...)
+	args := append([]any{f.Tenant, f.Site, before, limit, max(f.FinishedFor.Microseconds(), 0)}, stateInputs(states)...)
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		runs = nil
 		tx.Query(s.set.Get("run_list"), func(r *sqldb.Row) error { runs = append(runs, scanRun(r)); return nil }, args...)
@@ -89,9 +109,35 @@ func (s *Store) SetRunState(ctx context.Context, id storage.RunID, from []storag
 	args := append([]any{int64(id), string(to), flag(to.Active()), flag(to.Terminal()), clean(reason, math.MaxInt), unixMicros(until)}, stateInputs(from)...)
 	var run storage.Run
 	var moved *sqldb.Count
-	err := s.db.Do(ctx, func(tx *sqldb.Tx) error {
+	err := s.retryTaken(ctx, func(tx *sqldb.Tx, _ bool) error {
 		run = storage.Run{}
+		var take func()
+		if to.Active() {
+			queued := false
+			var err error
+			if take, queued, err = s.findPlace(tx, id); err != nil {
+				return err
+			}
+			if queued {
+				args[1], args[2] = string(storage.RunQueued), flag(false)
+			} else {
+				args[1], args[2] = string(to), flag(true)
+			}
+		}
 		moved = tx.Exec(s.set.Get("run_move"), args...)
+		switch {
+		case args[1] != string(to):
+			if err := tx.Flush(); err != nil {
+				return err
+			}
+			if moved.N > 0 {
+				tx.Exec(s.set.Get("run_wait"), int64(id), string(to))
+			}
+		case take != nil:
+			take()
+		case !to.Active():
+			tx.Exec(s.set.Get("place_free"), int64(id))
+		}
 		if to.Terminal() {
 			tx.Exec(s.set.Get("seats_clear"), int64(id))
 		}

@@ -50,7 +50,7 @@ func schema() sqldb.Schema {
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
-	return sqldb.Schema{Name: "store", Migrations: m, Oldest: 1, Tables: []string{"url", "frontier", "run"}}
+	return sqldb.Schema{Name: "store", Migrations: m, Oldest: 2, Tables: []string{"url", "frontier", "run"}}
 }
 
 // Open opens the database a DSN names (see [sqldb.Open]). It returns ErrSchema where deepcrawl migrate is needed or a newer binary,

@@ -12,6 +12,9 @@ import (
 func testRuns(t *testing.T, open Open) {
 	s, ctx := open(t), t.Context()
 	spec := []byte{0, 1, 0xff, '\''}
+	for _, name := range []string{"acme", "other"} {
+		check(t, s.PutTenant(ctx, storage.Tenant{Name: name, Tariff: "unlimited"}))
+	}
 	made := must(s.CreateRun(ctx, storage.NewRun{Tenant: "acme", Site: "a.example", Spec: spec, Home: "n1", Concurrency: 3}))(t)
 
 	t.Run("a run is stored as it was described", func(t *testing.T) {
@@ -154,6 +157,7 @@ func testSeats(t *testing.T, open Open) {
 			return slices.IndexFunc(list, func(c storage.Candidate) bool { return c.Run == id })
 		}
 	}
+	check(t, s.PutTenant(ctx, storage.Tenant{Name: "acme", Tariff: "unlimited"}))
 	run := must(s.CreateRun(ctx, storage.NewRun{Tenant: "acme", Site: host, Concurrency: 2, Home: "n1"}))(t)
 	var first storage.Seat
 	t.Run("a queued run that is picked begins", func(t *testing.T) {

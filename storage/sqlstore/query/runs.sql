@@ -19,12 +19,12 @@ SELECT q.id, q.tenant, q.site, q.spec, q.home, q.state, q.resume_state, q.reason
 FROM run q WHERE q.id = :id AND q.deleting = 0
 
 -- name: run_list
--- in: tenant text, site text, before int, n int, s1 text, s2 text, s3 text, s4 text, s5 text, s6 text, s7 text, s8 text
+-- in: tenant text, site text, before int, n int, over_for int, s1 text, s2 text, s3 text, s4 text, s5 text, s6 text, s7 text, s8 text
 SELECT q.id, q.tenant, q.site, q.spec, q.home, q.state, q.resume_state, q.reason, q.wait_until, q.previous_id, q.created, q.started, q.finished,
   q.worked_us, q.concurrency, q.served, q.inlinked
 FROM run q
 WHERE q.deleting = 0 AND q.id < :before AND (:tenant = '' OR q.tenant = :tenant) AND (:site = '' OR q.site = :site)
-  AND q.state IN (:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8)
+  AND q.state IN (:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8) AND (:over_for = 0 OR q.finished > 0 AND q.finished <= :now - :over_for)
 ORDER BY q.id DESC LIMIT :n
 
 -- name: run_move
@@ -34,6 +34,7 @@ UPDATE run SET
   resume_state = CASE WHEN :to = 'paused' AND state <> 'paused' THEN state ELSE resume_state END,
   started = CASE WHEN started = 0 AND :active = 1 THEN :now ELSE started END,
   finished = CASE WHEN :terminal = 1 THEN :now ELSE finished END,
+  stored = NULL,
   state = :to, reason = :reason, wait_until = :wait_until
 WHERE id = :id AND deleting = 0 AND state IN (:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8)
 
@@ -65,19 +66,17 @@ DELETE FROM seat WHERE run_id = :run AND n = :n AND owner = :owner
 -- name: seat_list
 SELECT s.run_id, s.n, s.owner FROM seat s ORDER BY s.run_id, s.n
 
--- name: seat_candidates
-SELECT q.id, q.tenant, q.state, q.home, q.concurrency, q.served FROM run q
-WHERE q.state IN ('queued', 'preparing', 'crawling', 'finishing') AND q.deleting = 0 ORDER BY q.id
-
 -- name: seat_take
 -- in: run int, n int, owner text
 INSERT INTO seat (run_id, n, owner) VALUES (:run, :n, :owner)
 
 -- name: run_serve
 -- in: run int, state text
--- state is the one the choice was made on; a queued run begins.
+-- state is the one the choice was made on; a queued run begins, or goes on where it was. resume_state comes after state: MySQL sees
+-- what it has assigned.
 UPDATE run SET served = :now, started = CASE WHEN started = 0 THEN :now ELSE started END,
-  state = CASE WHEN state = 'queued' THEN 'preparing' ELSE state END
+  state = CASE WHEN :state <> 'queued' THEN state WHEN resume_state IN ('preparing', 'crawling', 'finishing') THEN resume_state ELSE 'preparing' END,
+  resume_state = CASE WHEN :state = 'queued' THEN '' ELSE resume_state END
 WHERE id = :run AND deleting = 0 AND state = :state
 
 -- name: fence_add
@@ -162,6 +161,15 @@ DELETE FROM tally WHERE run_id = :run
 -- name: delete_rest_seats
 -- in: run int
 DELETE FROM seat WHERE run_id = :run
+
+-- name: delete_rest_places
+-- in: run int
+DELETE FROM run_place WHERE run_id = :run
+
+-- name: run_wait
+-- in: run int, resume text
+-- Queues a run that found no place; it goes on in its state when there is one.
+UPDATE run SET state = 'queued', resume_state = :resume WHERE id = :run
 
 -- name: delete_run
 -- in: run int
