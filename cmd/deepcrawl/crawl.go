@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,10 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deepcrawl/coord"
-	"deepcrawl/coord/memcoord"
 	"deepcrawl/crawl"
 	"deepcrawl/crawl/scope"
 	"deepcrawl/internal/config"
+	"deepcrawl/internal/proclock"
 	"deepcrawl/storage"
 )
 
@@ -78,20 +76,25 @@ func (p *program) crawl(c *cli.Context) error {
 	if c.IsSet("resume") {
 		mode = mustExist
 	}
-	st, release, err := p.openToWork(c.Context, cfg, mode)
+	st, err := p.open(c.Context, cfg, mode)
 	if err != nil {
 		return err
 	}
-	defer release()
 	defer func() { _ = st.Close() }() // everything worth keeping is committed
-	run, err := startRun(c, st, spec)
+	cl, err := p.openCluster(c.Context, cfg, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cl.close() }()
+	run, err := p.startRun(c, cfg, st, cl, spec)
 	if err != nil {
 		if isStorage(err) {
 			err = explain(cfg, err)
 		}
 		return err
 	}
-	return p.work(c, cfg, st, run)
+	defer func() { _ = cl.lock.Release() }()
+	return p.work(c, cfg, st, cl, run)
 }
 
 // specOf makes the definition of a run from the flags; nothing has been opened yet.
@@ -149,16 +152,23 @@ func seedOf(arg string) string {
 }
 
 // startRun makes the run, or finds the one to go on with and makes it ready for that.
-func startRun(c *cli.Context, st storage.Store, spec crawl.Spec) (storage.Run, error) {
+//
+// The lock of the run keeps a second process from working it beside this one, and proves that the process which held it before is
+// dead: what that one had is taken over at once.
+func (p *program) startRun(c *cli.Context, cfg *config.Config, st storage.Store, cl *cluster, spec crawl.Spec) (storage.Run, error) {
 	ctx := c.Context
 	if !c.IsSet("resume") {
 		profile, err := crawl.ParseProfile(spec.Profile)
 		if err != nil {
 			return storage.Run{}, usagef("--%v", err)
 		}
-		return st.CreateRun(ctx, storage.NewRun{
+		run, err := st.CreateRun(ctx, storage.NewRun{
 			Tenant: storage.DefaultTenant, Site: spec.Site(), Spec: spec.Encode(), Home: "crawl", Concurrency: profile.Concurrency,
 		})
+		if err == nil {
+			err = p.lockRun(cfg, cl, run.ID)
+		}
+		return run, err
 	}
 	id, err := parseRun(ctx, st, "--resume", c.String("resume"))
 	if err != nil {
@@ -170,6 +180,9 @@ func startRun(c *cli.Context, st storage.Store, spec crawl.Spec) (storage.Run, e
 	}
 	if run.State.Terminal() {
 		return storage.Run{}, usagef("--resume: run %d is %s, there is nothing to go on with; deepcrawl export %d writes its pages", id, run.State, id)
+	}
+	if err := p.lockRun(cfg, cl, id); err != nil {
+		return storage.Run{}, err
 	}
 	old, err := crawl.DecodeSpec(run.Spec)
 	if err != nil {
@@ -198,13 +211,31 @@ func startRun(c *cli.Context, st storage.Store, spec crawl.Spec) (storage.Run, e
 	return st.Run(ctx, id)
 }
 
+// lockRun makes this process the one that works the run with crawl, under a session name of its own.
+func (p *program) lockRun(cfg *config.Config, cl *cluster, id storage.RunID) error {
+	path, err := lockPath(cfg, fmt.Sprintf("run-%d", id))
+	if err != nil {
+		return err
+	}
+	lock, err := proclock.Take(path)
+	var held *proclock.HeldError
+	if errors.As(err, &held) {
+		return fmt.Errorf("run %d is being crawled by another process (pid %d); wait for it or stop it", id, held.Holder.PID)
+	}
+	if err != nil {
+		return err
+	}
+	cl.lock, cl.role, cl.node = lock, coord.RoleCrawl, randomName("crawl")
+	return lock.Describe(p.holder(cl.node))
+}
+
 func setting(key string) config.Setting {
 	table := config.Table()
 	return table[slices.IndexFunc(table, func(s config.Setting) bool { return s.Key == key })]
 }
 
 // work runs a node for this one run and tells how it goes.
-func (p *program) work(c *cli.Context, cfg *config.Config, st storage.Store, run storage.Run) error {
+func (p *program) work(c *cli.Context, cfg *config.Config, st storage.Store, cl *cluster, run storage.Run) error {
 	spec, err := crawl.DecodeSpec(run.Spec)
 	if err != nil {
 		return ofRun(run.ID, err)
@@ -215,20 +246,11 @@ func (p *program) work(c *cli.Context, cfg *config.Config, st storage.Store, run
 		return err
 	}
 	defer closeLog()
-	authority := memcoord.New(nil)
-	bind := ""
-	if cfg.BindAddr.IsValid() {
-		bind = cfg.BindAddr.String()
-	}
-	node, err := crawl.New(crawl.Config{
-		Store: st,
-		Join: func(ctx context.Context) (coord.Session, error) {
-			return authority.Join(ctx, coord.Options{Node: sessionName(), Role: coord.RoleCrawl, Log: log})
-		},
-		FenceBase: uint64(p.now().UnixMicro()), // the authority forgets with this process: later ones must fence earlier ones
-		Only:      run.ID, HostCap: cfg.HostInflight, UserAgent: cfg.UserAgent, AllowPrivate: cfg.AllowPrivate, BindAddr: bind,
-		SeenMemory: cfg.SeenMemory, Log: log, Now: p.now,
-	})
+	var node *crawl.Node
+	cl.facts = p.nodeFacts(1, func() int { return node.InFlight() })
+	node, err = crawl.New(p.nodeConfig(cfg, st, cl, crawl.Config{
+		Only: run.ID, Log: log, Join: p.join(cl, coord.Options{Log: log}),
+	}))
 	if err != nil {
 		return err
 	}
@@ -238,14 +260,6 @@ func (p *program) work(c *cli.Context, cfg *config.Config, st storage.Store, run
 	last, _ := node.Progress(run.ID)
 	view.close()
 	return p.conclude(c, cfg, st, run.ID, last, err)
-}
-
-// sessionName is new for each process: the authority in memory numbers its sessions from 1, and what a killed process owned must not
-// look like this one's.
-func sessionName() coord.NodeID {
-	var b [5]byte
-	_, _ = rand.Read(b[:])
-	return coord.NodeID("crawl-" + hex.EncodeToString(b[:]))
 }
 
 // watch shows progress until the node has ended.

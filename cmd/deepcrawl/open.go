@@ -74,49 +74,6 @@ func sqliteFile(db string) (path string, ok bool) {
 	return strings.TrimPrefix(rest, "//"), ok
 }
 
-// openToWork opens the database and takes the right to work on it, which an embedded database gives to one process at a time.
-// Servers need no such right: their sessions know of each other.
-func (p *program) openToWork(ctx context.Context, cfg *config.Config, mode openMode) (st storage.Store, release func(), err error) {
-	release = func() {}
-	path, embedded := sqliteFile(cfg.DB)
-	_, statErr := os.Stat(path)
-	// A missing file is the store's to make or to miss: no lock file is left for one that never was.
-	if missing := errors.Is(statErr, fs.ErrNotExist); embedded && !missing {
-		if release, err = lock(cfg, path); err != nil {
-			return nil, nil, err
-		}
-	} else if embedded {
-		defer func() {
-			if err != nil {
-				return
-			}
-			if release, err = lock(cfg, path); err != nil {
-				_ = st.Close()
-			}
-		}()
-	}
-	if st, err = p.open(ctx, cfg, mode); err != nil {
-		release()
-		if errors.Is(err, storage.ErrForeign) && embedded {
-			_ = os.Remove(path + ".lock") // nobody works on a file that is not ours
-		}
-		return nil, nil, err
-	}
-	return st, release, nil
-}
-
-func lock(cfg *config.Config, path string) (release func(), err error) {
-	free, err := sqldb.LockFile(path)
-	var locked *sqldb.LockedError
-	if errors.As(err, &locked) {
-		return nil, fmt.Errorf("%w; wait for it, or crawl into another file with --db sqlite:OTHER.db", err)
-	}
-	if err != nil {
-		return nil, explain(cfg, err)
-	}
-	return func() { _ = free() }, nil
-}
-
 // withStore opens the database for one command.
 func (p *program) withStore(c *cli.Context, mode openMode, fn func(storage.Store) error) (err error) {
 	cfg, err := p.settings(c)

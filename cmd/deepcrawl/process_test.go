@@ -97,8 +97,8 @@ func TestInterrupt(t *testing.T) {
 		p := start(t, dir, "crawl", site.URL+"/list", "--json")
 		await(t, "the request that is held", func() bool { return site.count("/hold") == 1 && site.count("/list/29") == 1 })
 
-		second := deepcrawl(t, dir, exitFailed, "crawl", site.URL+"/list")
-		oneLine(t, second.err.String(), "deepcrawl.db is in use by another deepcrawl process (pid ", "--db sqlite:OTHER.db")
+		second := deepcrawl(t, dir, exitFailed, "crawl", "--resume", "last")
+		oneLine(t, second.err.String(), "run 1 is being crawled by another process (pid ", "wait for it or stop it")
 		if list := deepcrawl(t, dir, exitOK, "run", "list", "--json"); !strings.Contains(list.out.String(), `"state": "crawling"`) {
 			t.Errorf("got %s", list.out.String())
 		}
