@@ -32,10 +32,10 @@ var (
 		return r.Deep.PagesPerSecond / r.Deep.IdealPagesPerSecond, true
 	}}
 	tenthRatio = metric{"pages/s, last tenth / first tenth", func(r round) (float64, bool) {
-		if r.Deep == nil || r.Deep.FirstTenth == 0 {
+		if r.Deep == nil || r.Deep.Tenths == nil {
 			return 0, false
 		}
-		return r.Deep.LastTenth / r.Deep.FirstTenth, true
+		return r.Deep.Tenths[9] / r.Deep.Tenths[0], true
 	}}
 	peakMB = metric{"peak memory of deepcrawl in MB", func(r round) (float64, bool) {
 		if r.Deep == nil {

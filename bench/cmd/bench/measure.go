@@ -27,13 +27,13 @@ type side struct {
 	// Work of the client between two requests is no part of it.
 	IdealPagesPerSecond float64 `json:"ideal_pages_per_second"`
 	MeanServiceMillis   float64 `json:"mean_service_ms"`
-	// FirstTenth and LastTenth are pages/s over the first and last tenth of
-	// the pages by their end.
-	FirstTenth float64  `json:"first_tenth_pages_per_second"`
-	LastTenth  float64  `json:"last_tenth_pages_per_second"`
-	SiteMicros float64  `json:"site_cpu_us_per_page"` // what serving a page cost
-	Violations int      `json:"violations"`
-	Evidence   []string `json:"evidence,omitempty"` // the first violations
+	// Tenths is pages/s over each tenth of the pages by their end. Most URLs
+	// are discovered in the first, none in the last, so the last alone says
+	// little about growth.
+	Tenths     []float64 `json:"tenths_pages_per_second"`
+	SiteMicros float64   `json:"site_cpu_us_per_page"` // what serving a page cost
+	Violations int       `json:"violations"`
+	Evidence   []string  `json:"evidence,omitempty"` // the first violations
 }
 
 // round is one crawl of each kind; a kind that was not run is nil.
@@ -70,7 +70,7 @@ func measure(s scenario, u proc.Usage, siteCPU time.Duration, hits []web.Hit) (*
 		CrawlSeconds: pages[len(pages)-1].End.Sub(first).Seconds(), MeanServiceMillis: 1e3 * mean,
 		IdealPagesPerSecond: float64(s.InFlight) / mean, SiteMicros: float64(siteCPU.Microseconds()) / n,
 	}
-	out.FirstTenth, out.LastTenth = tenths(pages)
+	out.Tenths = tenths(pages)
 	vs := judge.Check(hits, site.Expected(), judge.Rules{Cap: s.InFlight})
 	out.Violations = len(vs)
 	for _, v := range vs[:min(len(vs), maxEvidence)] {
@@ -79,18 +79,19 @@ func measure(s scenario, u proc.Usage, siteCPU time.Duration, hits []web.Hit) (*
 	return out, nil
 }
 
-// tenths is pages/s over the first and the last tenth of the pages, which are
-// in the order of their end. Fewer than twenty pages have no tenths.
-func tenths(pages []web.Hit) (first, last float64) {
-	n := len(pages) / 10
-	if n < 2 {
-		return 0, 0
+// tenths is pages/s over each tenth of the pages, which are in the order of
+// their end. Fewer than twenty pages have no tenths.
+func tenths(pages []web.Hit) []float64 {
+	if len(pages) < 20 {
+		return nil
 	}
-	rate := func(part []web.Hit) float64 {
+	rates := make([]float64, 10)
+	for i := range rates {
+		part := pages[len(pages)*i/10 : len(pages)*(i+1)/10]
 		d := part[len(part)-1].End.Sub(part[0].End).Seconds()
-		return float64(len(part)-1) / max(d, 1e-9)
+		rates[i] = float64(len(part)-1) / max(d, 1e-9)
 	}
-	return rate(pages[:n]), rate(pages[len(pages)-n:])
+	return rates
 }
 
 // column is one column of the table of rounds.
@@ -112,6 +113,15 @@ func sideColumn(head, format string, null bool, of func(*side) float64) column {
 	}}}
 }
 
+func tenthColumn(head string, of func([]float64) float64) column {
+	return column{head, "%.0f", metric{head, func(r round) (float64, bool) {
+		if r.Deep == nil || r.Deep.Tenths == nil {
+			return 0, false
+		}
+		return of(r.Deep.Tenths), true
+	}}}
+}
+
 // columns of the table; those no round knows are left out.
 func columns(rounds []round) []column {
 	rate := func(s *side) float64 { return s.PagesPerSecond }
@@ -128,8 +138,9 @@ func columns(rounds []round) []column {
 		sideColumn("deep MB", "%.0f", false, peak),
 		sideColumn("in flight", "%.0f", false, func(s *side) float64 { return float64(s.MaxInFlight) }),
 		{"of ideal", "%.3f", idealShare},
-		sideColumn("1st tenth", "%.0f", false, func(s *side) float64 { return s.FirstTenth }),
-		sideColumn("last tenth", "%.0f", false, func(s *side) float64 { return s.LastTenth }),
+		tenthColumn("1st tenth", func(t []float64) float64 { return t[0] }),
+		tenthColumn("slowest", slices.Min[[]float64]),
+		tenthColumn("last tenth", func(t []float64) float64 { return t[9] }),
 		sideColumn("site us/p", "%.0f", false, func(s *side) float64 { return s.SiteMicros }),
 	}
 	return slices.DeleteFunc(all, func(c column) bool { return len(values(c.of, rounds)) == 0 })
