@@ -120,6 +120,9 @@ func (s Spec) compile() (*rules, error) {
 		if err != nil {
 			return nil, fmt.Errorf("URL %q: %w", raw, err)
 		}
+		if hasUserinfo(raw) {
+			return nil, fmt.Errorf("URL of %s: a user name and password are not sent; leave them out", u.Host)
+		}
 		if slices.ContainsFunc(r.seeds, func(o urlkey.URL) bool { return o.Key == u.Key }) {
 			continue
 		}
@@ -131,6 +134,17 @@ func (s Spec) compile() (*rules, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// hasUserinfo says whether an http URL carries "user:password@" (RFC 3986 section 3.2.1): it would be kept and shown with the
+// run, and is of no use, since it is never sent.
+func hasUserinfo(raw string) bool {
+	_, rest, _ := strings.Cut(raw, ":")
+	rest = strings.TrimLeft(rest, `/\`)
+	if i := strings.IndexAny(rest, `/\?#`); i >= 0 {
+		rest = rest[:i]
+	}
+	return strings.Contains(rest, "@")
 }
 
 // Check reports whether a run can be made of the Spec: one line naming the field and what is allowed.
