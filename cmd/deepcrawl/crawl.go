@@ -69,6 +69,9 @@ func (p *program) crawl(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkLogFile(c, cfg); err != nil {
+		return err
+	}
 	if c.IsSet(setting(config.KeyUserAgent).Flag()) {
 		spec.UserAgent = cfg.UserAgent // goes with the run, wherever it is resumed
 	}

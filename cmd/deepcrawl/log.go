@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/urfave/cli/v2"
+
 	"deepcrawl/internal/config"
 )
 
@@ -24,6 +26,23 @@ func (p *program) newLogger(cfg *config.Config, level slog.Level, out io.Writer)
 		return slog.New(slog.NewJSONHandler(out, opts)), done, nil
 	}
 	return slog.New(slog.NewTextHandler(out, opts)), done, nil
+}
+
+// checkLogFile finds out whether the log can be written before anything is changed for a run. The error names the flag where it was
+// one.
+func checkLogFile(c *cli.Context, cfg *config.Config) error {
+	if cfg.LogFile == "" {
+		return nil
+	}
+	f, err := os.OpenFile(cfg.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		return f.Close()
+	}
+	name := config.KeyLogFile
+	if flag := setting(name).Flag(); c.IsSet(flag) {
+		name = "--" + flag
+	}
+	return usagef("%s: cannot write %s: %v; allowed: a file in a folder that exists", name, cfg.LogFile, pathCause(err))
 }
 
 // tellOnce leaves out what the command says at its end by itself.
