@@ -1,4 +1,4 @@
-package testenv
+package scratch
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// diesWithParent says that a server cannot outlive the test process.
-const diesWithParent = true
+// DiesWithParent says that a server cannot outlive the process that started it.
+const DiesWithParent = true
 
 // process is a running child.
 type process struct {

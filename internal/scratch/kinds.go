@@ -1,4 +1,4 @@
-package testenv
+package scratch
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 const pgFolders = "/usr/lib/postgresql/*/bin"
 
 var postgresKind = kind{
-	name: "PostgreSQL", word: kindPostgres, variable: VarPostgres,
+	name:    "PostgreSQL",
 	account: "postgres", // PostgreSQL refuses to run as root
 	dsn:     func(port int) string { return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/test", port) },
 	prepare: func(dir string, cred *syscall.Credential) error {
@@ -36,30 +36,30 @@ var postgresKind = kind{
 		}
 		return exec.Command(postgres, args...), nil
 	},
-	probe: func(ctx context.Context, dsn string) (string, error) {
+	probe: func(ctx context.Context, dsn string) error {
 		cfg, err := pgx.ParseConfig(dsn)
 		if err != nil {
-			return "", err
+			return err
 		}
 		name := cfg.Database
 		cfg.Database = "postgres"
 		c, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
-			return "", err
+			return err
 		}
 		defer c.Close(ctx)
 		var there bool
 		if err := c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there); err != nil || there {
-			return dsn, err
+			return err
 		}
 		_, err = c.Exec(ctx, "CREATE DATABASE "+name)
-		return dsn, err
+		return err
 	},
 	stop: map[StopMode]syscall.Signal{Smart: syscall.SIGTERM, Fast: syscall.SIGINT, Immediate: syscall.SIGQUIT},
 }
 
 var mariadbKind = kind{
-	name: "MariaDB", word: kindMySQL, variable: VarMySQL,
+	name:    "MariaDB",
 	account: "mysql",
 	dsn:     func(port int) string { return fmt.Sprintf("mysql://root@127.0.0.1:%d/test", port) },
 	prepare: func(dir string, cred *syscall.Credential) error {
@@ -85,20 +85,20 @@ var mariadbKind = kind{
 		}
 		return exec.Command(mariadbd, args...), nil
 	},
-	probe: func(ctx context.Context, dsn string) (string, error) {
+	probe: func(ctx context.Context, dsn string) error {
 		db, err := openMySQL(dsn[:len(dsn)-len("test")])
 		if err != nil {
-			return "", err
+			return err
 		}
 		defer db.Close()
 		_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS test")
-		return dsn, err
+		return err
 	},
 	stop: map[StopMode]syscall.Signal{Smart: syscall.SIGTERM, Fast: syscall.SIGTERM, Immediate: syscall.SIGKILL},
 }
 
 var redisKind = kind{
-	name: "Redis", word: kindRedis, variable: VarRedis,
+	name:    "Redis",
 	dsn:     func(port int) string { return fmt.Sprintf("redis://127.0.0.1:%d/0", port) },
 	prepare: func(string, *syscall.Credential) error { return nil },
 	command: func(dir string, port int, settings []string) (*exec.Cmd, error) {
@@ -113,7 +113,7 @@ var redisKind = kind{
 		}
 		return exec.Command(server, args...), nil
 	},
-	probe: probeRedis,
+	probe: PingRedis,
 	stop:  map[StopMode]syscall.Signal{Smart: syscall.SIGTERM, Fast: syscall.SIGTERM, Immediate: syscall.SIGKILL},
 }
 

@@ -1,14 +1,14 @@
 //go:build unix && !linux
 
-package testenv
+package scratch
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// diesWithParent says that a server cannot outlive the test process; only Linux can promise that.
-const diesWithParent = false
+// DiesWithParent says that a server cannot outlive the process that started it; only Linux can promise that.
+const DiesWithParent = false
 
 // process is a running child.
 type process struct {
