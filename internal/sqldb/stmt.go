@@ -92,6 +92,9 @@ func (s *Set) Get(name string) *Stmt {
 	return st
 }
 
+// Find returns a statement that only some dialects have; nil where this one does not.
+func (s *Set) Find(name string) *Stmt { return s.stmts[name] }
+
 // Names returns the names of all statements, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.stmts)) }
 
@@ -112,6 +115,9 @@ func (s *Set) Overridden() []string { return s.overridden }
 // Inputs are written :name. :now is the server's clock in unix microseconds. A statement with a table input either names its
 // columns (:id), and is executed once a row, or takes it whole: as ":rows alias" in a FROM clause, or as ":values" in the
 // place of VALUES of an INSERT (on SQLite those are executed once a row too). Overrides inherit the inputs of what they override.
+//
+// Where a dialect does in one statement what takes several elsewhere, that statement says so with a header
+// "-- instead: claim_pick, claim_insert" naming them, and is found with [Set.Find].
 func Load(fsys fs.FS, d Dialect) (*Set, error) {
 	return load(fsys, d, true)
 }
@@ -132,8 +138,18 @@ func load(fsys fs.FS, d Dialect, overrides bool) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
+		added := map[string]source{}
 		for name, o := range over {
 			b, ok := base[name]
+			if !ok && len(o.instead) > 0 {
+				for _, other := range o.instead {
+					if _, ok := base[other]; !ok {
+						return nil, fmt.Errorf("sqldb: statement %s of %s stands for %s, which there is not", name, d, other)
+					}
+				}
+				added[name] = o
+				continue
+			}
 			if !ok {
 				return nil, fmt.Errorf("sqldb: statement %s of %s overrides nothing", name, d)
 			}
@@ -145,6 +161,7 @@ func load(fsys fs.FS, d Dialect, overrides bool) (*Set, error) {
 			set.overridden = append(set.overridden, name)
 		}
 		slices.Sort(set.overridden)
+		maps.Copy(base, added)
 	}
 	for name, src := range base {
 		if set.stmts[name], err = compile(name, src, d); err != nil {
@@ -156,6 +173,7 @@ func load(fsys fs.FS, d Dialect, overrides bool) (*Set, error) {
 
 type source struct {
 	in, rows []column
+	instead  []string // statements this one of a dialect stands for
 	text     string
 }
 
@@ -214,6 +232,10 @@ func splitStatements(file, text string, out map[string]source) error {
 			cur.in, err = parseColumns(value)
 		case "rows":
 			cur.rows, err = parseColumns(value)
+		case "instead":
+			for other := range strings.SplitSeq(value, ",") {
+				cur.instead = append(cur.instead, strings.TrimSpace(other))
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("sqldb: %s: statement %s: %w", file, name, err)

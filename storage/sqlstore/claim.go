@@ -68,6 +68,21 @@ type call struct {
 	allotted      map[storage.RunID]int64 // of runs that may be claimed from; negative: not counted yet
 }
 
+// collect empties the rows and returns what adds one.
+func (a *ask) collect(base int64) func(r *sqldb.Row) error {
+	a.rows = a.rows[:0]
+	return func(r *sqldb.Row) error {
+		p := picked{pos: r.Int(1), weight: r.Int(2)}
+		p.claim = storage.Claim{
+			Run: a.run, ID: storage.URLID(r.Int(0)), URL: r.Text(5), Host: a.host, Priority: int(p.weight >> 16), Depth: int(p.weight & 0xffff),
+			Via: storage.URLID(r.Int(3)), Attempts: int(r.Int(4)),
+		}
+		p.claim.Token = storage.ClaimToken(base + int64(p.claim.ID))
+		a.rows = append(a.rows, p)
+		return nil
+	}
+}
+
 // Claim implements [storage.Frontier].
 func (s *Store) Claim(ctx context.Context, owner storage.Owner, reqs []storage.ClaimRequest) ([]storage.Claim, error) {
 	s.returnLost(ctx)
@@ -75,7 +90,11 @@ func (s *Store) Claim(ctx context.Context, owner storage.Owner, reqs []storage.C
 	if err != nil || len(c.asks) == 0 {
 		return nil, doing(err, "claim")
 	}
-	err = s.db.Do(ctx, func(tx *sqldb.Tx) error { return s.claim(tx, c) })
+	if take := s.set.Find("claim_take"); take != nil {
+		err = s.claimAtOnce(ctx, take, c)
+	} else {
+		err = s.db.Do(ctx, func(tx *sqldb.Tx) error { return s.claim(tx, c) })
+	}
 	if errors.Is(err, sqldb.ErrUnknown) {
 		return s.recoverCall(ctx, c, err)
 	}
@@ -126,10 +145,9 @@ func (s *Store) newCall(ctx context.Context, owner storage.Owner, reqs []storage
 	return c, nil
 }
 
-// claim picks rows, locked where others could pick them too, and moves them from the frontier to the claims.
-func (s *Store) claim(tx *sqldb.Tx, c *call) error {
-	clear(c.allotted)
-	allotted := func(r *sqldb.Row) error {
+// readAllotted takes in runs that may be claimed from.
+func (c *call) readAllotted() func(r *sqldb.Row) error {
+	return func(r *sqldb.Row) error {
 		n := int64(-1)
 		if !r.Null(1) {
 			n = r.Int(1)
@@ -137,22 +155,17 @@ func (s *Store) claim(tx *sqldb.Tx, c *call) error {
 		c.allotted[storage.RunID(r.Int(0))] = n
 		return nil
 	}
-	tx.QueryRows(s.set.Get("claim_runs"), allotted, &c.runs)
-	tx.QueryRows(s.set.Get("budget_lock"), allotted, &c.limit)
+}
+
+// claim picks rows, locked where others could pick them too, and moves them from the frontier to the claims.
+func (s *Store) claim(tx *sqldb.Tx, c *call) error {
+	clear(c.allotted)
+	tx.QueryRows(s.set.Get("claim_runs"), c.readAllotted(), &c.runs)
+	tx.QueryRows(s.set.Get("budget_lock"), c.readAllotted(), &c.limit)
 	tx.ExecRows(s.set.Get("frontier_promote"), &c.pairs, int64(delayed), int64(again))
 	pick := s.set.Get("claim_pick")
 	for _, a := range c.asks {
-		a.rows = a.rows[:0]
-		each := func(r *sqldb.Row) error {
-			p := picked{pos: r.Int(1), weight: r.Int(2)}
-			p.claim = storage.Claim{
-				Run: a.run, ID: storage.URLID(r.Int(0)), URL: r.Text(5), Host: a.host, Priority: int(p.weight >> 16), Depth: int(p.weight & 0xffff),
-				Via: storage.URLID(r.Int(3)), Attempts: int(r.Int(4)),
-			}
-			p.claim.Token = storage.ClaimToken(c.base + int64(p.claim.ID))
-			a.rows = append(a.rows, p)
-			return nil
-		}
+		each := a.collect(c.base)
 		tx.Query(pick, each, int64(a.run), a.hostID, int64(math.MinInt64), int64(again), int64(a.n))
 		tx.Query(pick, each, int64(a.run), a.hostID, int64(again), int64(delayed), int64(a.n))
 	}
@@ -317,6 +330,7 @@ func (s *Store) Return(ctx context.Context, _ storage.Owner, claims []storage.Cl
 		}
 		return s.putBack(tx, rows, 0)
 	})
+	s.heads.forget()
 	return doing(err, "return claims")
 }
 
@@ -365,6 +379,7 @@ func (s *Store) Reclaim(ctx context.Context, owner storage.Owner, limit int) (n 
 		tx.Exec(s.set.Get("seats_of_owner"), string(owner))
 		return s.putBack(tx, rows, 1)
 	})
+	s.heads.forget()
 	return n, more, doing(err, "reclaim claims of %s", owner)
 }
 

@@ -260,6 +260,9 @@ func (s *Store) remember(b *batch, keep func(int) bool) {
 			run, last = s.seen.run(f.run), f.run
 		}
 		s.seen.add(run, &f.d.Key)
+		if f.d.Exclude == "" {
+			s.heads.queued(f.run, f.host, weight(f.d.Priority, f.d.Depth))
+		}
 	}
 }
 

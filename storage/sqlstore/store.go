@@ -39,6 +39,7 @@ type Store struct {
 	hosts hostCache
 	ids   idBlocks
 	seen  seenKeys
+	heads heads
 	lost  lostCalls
 }
 
