@@ -146,6 +146,7 @@ func planInputs(run storage.RunID) map[string]struct {
 	}
 	return map[string]in{
 		"claim_pick":       {[]any{r, int64(1), int64(-1 << 62), int64(sqlstore.Again), int64(50)}, nil},
+		"claim_take":       {[]any{r, int64(1), int64(50), int64(-1 << 62), int64(-1 << 62), int64(sqlstore.Again), int64(sqlstore.Delayed), int64(0), int64(1), "o"}, nil},
 		"frontier_promote": {[]any{int64(sqlstore.Delayed), int64(sqlstore.Again)}, table(3, func(i int64) []any { return []any{r, i + 1} })},
 		"frontier_delete":  {nil, table(50, func(i int64) []any { return []any{r, int64(1), int64(22937601), id + i} })},
 		"frontier_put":     {nil, table(50, func(i int64) []any { return []any{r, id + i, int64(0), int64(1)} })},
@@ -186,7 +187,7 @@ func planInputs(run storage.RunID) map[string]struct {
 }
 
 // sorts may sort: they keep a few rows of a run, or handle a few.
-var sorts = []string{"page_top_bytes", "page_top_total", "broken_links", "tally_excluded", "claim_of_call"}
+var sorts = []string{"page_top_bytes", "page_top_total", "broken_links", "tally_excluded", "claim_of_call", "claim_take"}
 
 var (
 	readsBig   = regexp.MustCompile(`(?:FROM|JOIN|UPDATE|USING) (url|frontier|page|page_link|inlink)\b`)
