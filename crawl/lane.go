@@ -57,10 +57,10 @@ func (j *job) fetch(s start) {
 // host asked for one.
 func (l *life) heed(h *host, key coord.Key, t trouble, res *fetch.Result, now time.Time) {
 	if d := h.report(t, res.RetryAfter, now); d > 0 {
-		l.pause(l.hard, key, d, "left alone for a while: "+t.String())
+		l.pause(l.hard, key, d, leftAlone+t.String())
 	}
 	if t == rateLimited && res.RetryAfter > 0 {
-		l.pause(l.hard, key, res.RetryAfter, fmt.Sprintf("answered %d and asked to wait", res.Status))
+		l.pause(l.hard, key, res.RetryAfter, fmt.Sprintf("answered %d", res.Status)+askedToWait)
 	}
 }
 
