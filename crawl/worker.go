@@ -215,7 +215,7 @@ func (l *life) stepFailed(ctx context.Context, j *job, err error) {
 	case errors.Is(err, coord.ErrHeld), errors.Is(err, coord.ErrLost), errors.Is(err, storage.ErrFenced), errors.Is(err, storage.ErrState):
 		// Another node works on it.
 		l.backOff(j.run.ID, l.cfg.Now().Add(jitter(2*time.Second)))
-	case errors.Is(err, coord.ErrUnavailable), errors.Is(err, coord.ErrUnknown), errors.Is(err, coord.ErrNoView):
+	case errors.Is(err, coord.ErrUnavailable), errors.Is(err, coord.ErrUnknown), errors.Is(err, coord.ErrNoView), errors.Is(err, coord.ErrWaiting):
 		l.backOff(j.run.ID, l.cfg.Now().Add(jitter(2*time.Second)))
 	case endsSession(err):
 	default:
