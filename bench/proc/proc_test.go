@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("PROC_TEST") {
 	case "work":
-		b := make([]byte, 64<<20)
+		b := make([]byte, 32<<20)
 		for start := time.Now(); time.Since(start) < 300*time.Millisecond; {
 			for i := range b {
 				b[i]++
@@ -50,8 +50,8 @@ func TestRun(t *testing.T) {
 		if u.Wall < 300*time.Millisecond || u.CPU < 50*time.Millisecond || u.CPU > 2*u.Wall {
 			t.Errorf("got wall %v and CPU %v, want at least 300 ms and a good part of it", u.Wall, u.CPU)
 		}
-		if u.Peak < 64<<20 || u.Peak > 128<<20 {
-			t.Errorf("got a peak of %d MiB, want 64 and a little", u.Peak>>20)
+		if u.Peak < 32<<20 || u.Peak > 200<<20 { // the race detector triples it
+			t.Errorf("got a peak of %d MiB, want 32 and a little, and not the 256 of this process", u.Peak>>20)
 		}
 	})
 	t.Run("tells why a process failed", func(t *testing.T) {
