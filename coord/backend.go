@@ -109,8 +109,9 @@ type Second interface {
 	// Seed starts an epoch with the carried slots, in one script. ErrStale where the guard is not below e; Seeded.Guard then has
 	// it.
 	Seed(ctx context.Context, e Epoch, carried []Slot) (Seeded, error)
-	// Reap frees what ended sessions had there, and reports how many slots.
-	Reap(ctx context.Context, v View, ended []Member) (int, error)
+	// Reap frees what ended sessions had there, and reports how many slots: of every member that is not among live and whose
+	// incarnation is below before. Incarnations are times of the database's clock, so one that registered since is above.
+	Reap(ctx context.Context, v View, live []Member, before Incarnation) (int, error)
 }
 
 // Probed is a Redis that answered.

@@ -116,6 +116,10 @@ func taken(k coord.Key, n int, slots []coord.Slot) bool {
 	return false
 }
 
+// LostEpochs is by how much the epoch rises where commits may be lost, beside the one above all that is known: an epoch may
+// have been begun and used by sessions that are all dead, in commits that are lost, and must not be begun again.
+const LostEpochs = 1000
+
 // DecideDrain enters the next drain. highest is the greatest epoch any session's row has acked. ErrStale.
 func DecideDrain(off Off, a coord.Authority, server coord.Ident, highest coord.Epoch, d coord.Drain, now coord.Micros) (coord.Authority, error) {
 	if a.Epoch != d.From {
@@ -129,6 +133,10 @@ func DecideDrain(off Off, a coord.Authority, server coord.Ident, highest coord.E
 	if off.on(R13Seen) {
 		next.Epoch = max(a.Epoch, d.Seen, highest) + 1
 	}
+	lost := d.Lost || d.NewIdent && (a.DB.System != server.System || a.DB.Lossy || server.Lossy)
+	if lost && off.on(R13Seen) {
+		next.Epoch += LostEpochs
+	}
 	next.Mode, next.Target, next.Redis = coord.ModeDrain, d.Target, coord.RedisIdent{}
 	if !off.on(R1Drain) && d.Target == coord.ModeDB {
 		next.Mode = coord.ModeDB
@@ -137,7 +145,6 @@ func DecideDrain(off Off, a coord.Authority, server coord.Ident, highest coord.E
 	if d.NewIdent {
 		next.DB = server
 	}
-	lost := d.Lost || d.NewIdent && (a.DB.System != server.System || a.DB.Lossy || server.Lossy)
 	if lost && off.on(R13Hold) {
 		next.HoldUntil = max(a.HoldUntil, now+micros(d.Hold))
 		if d.NewIdent && a.DB.System != server.System {

@@ -1,9 +1,7 @@
 package core
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	"deepcrawl/coord"
@@ -226,20 +224,24 @@ func (s *Session) reap(now Now, r coord.BeatReply) {
 	if s.ctl.reap%3 != 0 {
 		return
 	}
-	var ended []coord.Member
+	var live []coord.Member
 	rank := 0
 	for _, o := range r.Sessions {
 		if o.State != coord.Live {
-			ended = append(ended, o.Member)
-		} else if o.Member.Less(s.id) {
+			continue
+		}
+		live = append(live, o.Member)
+		if o.Member.Less(s.id) {
 			rank++
 		}
 	}
-	if len(ended) == 0 || rank > 2 {
+	if rank > 2 {
 		return
 	}
-	slices.SortFunc(ended, func(a, b coord.Member) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Incarnation, b.Incarnation))
-	})
-	s.out[s.call(Reap{View: s.view, Ended: ended})] = nil
+	before := coord.Incarnation(max(r.Now-micros(ReapAfter), 0))
+	s.out[s.call(Reap{View: s.view, Live: live, Before: before})] = nil
 }
+
+// ReapAfter is how old a session must be that is not among the live ones, to be sure that its registration was not under way
+// when they were read.
+const ReapAfter = time.Minute

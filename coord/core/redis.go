@@ -109,6 +109,14 @@ func (r *Redis) Grant(now coord.Micros, a coord.Ask) (coord.Granted, error) {
 	return g.Reply, nil
 }
 
+// Occupied lists the slots of the epoch seeded last.
+func (r *Redis) Occupied() []coord.Slot {
+	if x := r.Epochs[r.Guard]; x != nil {
+		return slices.Clone(x.Slots)
+	}
+	return nil
+}
+
 // Return removes slots, in the epoch of the view.
 func (r *Redis) Return(q coord.Return) {
 	if x := r.Epochs[q.View.Epoch]; x != nil {
@@ -134,15 +142,16 @@ func (r *Redis) Reconcile(now coord.Micros, q coord.Reconcile) (coord.Reconciled
 }
 
 // Reap removes what ended sessions had.
-func (r *Redis) Reap(now coord.Micros, v coord.View, ended []coord.Member) (int, error) {
+func (r *Redis) Reap(now coord.Micros, v coord.View, live []coord.Member, before coord.Incarnation) (int, error) {
 	x, err := r.check(now, v)
 	if err != nil {
 		return 0, fmt.Errorf("reap: %w", err)
 	}
-	before := len(x.Slots)
-	x.Slots = slices.DeleteFunc(x.Slots, func(s coord.Slot) bool { return slices.Contains(ended, s.Member) })
-	x.Wants = slices.DeleteFunc(x.Wants, func(w Want) bool { return slices.Contains(ended, w.Member) })
-	return before - len(x.Slots), nil
+	had := len(x.Slots)
+	ended := func(m coord.Member) bool { return m.Incarnation < before && !slices.Contains(live, m) }
+	x.Slots = slices.DeleteFunc(x.Slots, func(s coord.Slot) bool { return ended(s.Member) })
+	x.Wants = slices.DeleteFunc(x.Wants, func(w Want) bool { return ended(w.Member) })
+	return had - len(x.Slots), nil
 }
 
 // Take takes from a bucket.

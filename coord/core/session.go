@@ -52,8 +52,9 @@ type (
 	}
 	// Reap frees what ended sessions had in Redis.
 	Reap struct {
-		View  coord.View
-		Ended []coord.Member
+		View   coord.View
+		Live   []coord.Member
+		Before coord.Incarnation
 	}
 )
 

@@ -122,9 +122,9 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 	}
 	r := a.Reply.(coord.BeatReply)
 	t, off := s.cfg.Timing, s.cfg.Off
-	start := kept.start
+	start, from := kept.start, kept.start
 	if !off.on(R2FromStart) {
-		start = now
+		from = now
 	}
 	s.nextBeat = start.Mono + s.jitter(t.Beat)
 	for key, p := range s.pending {
@@ -161,7 +161,7 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 		s.control(now, r, bad)
 		return
 	}
-	s.takeView(start, r)
+	s.takeView(from, r)
 	if r.Acked < r.Authority.Epoch {
 		s.nextBeat = now.Mono // to ack
 	} else {

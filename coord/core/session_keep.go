@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"deepcrawl/coord"
@@ -143,4 +144,13 @@ func (s *Session) reconcileAnswer(now Now, a Answer) {
 		}
 	}
 	s.flushReturns()
+}
+
+// Describe lists the tokens for people: number, key, state.
+func (s *Session) Describe() string {
+	out := ""
+	for _, t := range s.heldTokens() {
+		out += fmt.Sprintf("%d %s %s since %v; ", t.id, t.key, [...]string{"idle", "out", "reserved", "cooling"}[t.state], t.since)
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -295,7 +296,7 @@ func (s *Session) do(ctx context.Context, req any) (any, error) {
 	case core.Seed:
 		return reply(s.second.Seed(ctx, q.Epoch, q.Slots))
 	case core.Reap:
-		return reply(s.second.Reap(ctx, q.View, q.Ended))
+		return reply(s.second.Reap(ctx, q.View, q.Live, q.Before))
 	}
 	return nil, fmt.Errorf("call %T: %w", req, coord.ErrArgument)
 }
@@ -371,7 +372,7 @@ func (s *Session) giveBack(ctx context.Context, fenced error, v coord.View, view
 		return fenced // there is nothing left to give, and others have taken it
 	}
 	if viewed && v.Mode == coord.ModeRedis && s.second != nil {
-		if _, err := s.second.Reap(ctx, v, []coord.Member{s.id}); err != nil {
+		if _, err := s.c.Reconcile(ctx, coord.Reconcile{Member: s.id, View: v, Upto: math.MaxInt64}); err != nil {
 			s.o.Log.Warn("slots stay until others reap them", "err", err)
 		}
 	}

@@ -2,10 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"deepcrawl/coord"
-	"deepcrawl/coord/core"
 )
 
 // Fault is a kind of fault.
@@ -105,10 +105,20 @@ func (w *World) fault() {
 		}
 		return
 	}
+	switch f {
+	case Freeze, Suspend, CutDB, Deaf:
+		p.troubled = max(p.troubled, w.now+d)
+	case Kill, Cycle:
+		p.troubled = w.now + w.timing.Death*10
+	}
 	w.trace("fault %s on %s for %v", f, p.name(), d)
 	switch f {
 	case Freeze:
-		p.freeze(d)
+		if w.chance(0.3) {
+			p.freezeIn = d // with its next beat under way
+		} else {
+			p.freeze(d)
+		}
 	case Suspend:
 		if p.frozenUntil <= w.now {
 			p.suspendedAt = w.now
@@ -246,7 +256,7 @@ func (p *proc) kill() {
 	w := p.w
 	p.running = false
 	p.life++
-	p.frozenUntil, p.suspendedAt, p.deferred = 0, 0, nil
+	p.frozenUntil, p.suspendedAt, p.freezeIn, p.deferred = 0, 0, 0, nil
 	for _, rs := range w.oracle.open {
 		for _, r := range rs {
 			if r.p == p && !r.orphan {
@@ -284,7 +294,7 @@ func (p *proc) leave(then func()) {
 			})
 		}
 		if err == nil && v.Mode == coord.ModeRedis {
-			p.send(core.Reap{View: v, Ended: []coord.Member{m}}, func(reply) { finish() })
+			p.send(coord.Reconcile{Member: m, View: v, Upto: math.MaxInt64}, func(reply) { finish() })
 			return
 		}
 		finish()
@@ -300,7 +310,7 @@ func (w *World) heal() {
 		s.upAt = min(s.upAt, w.now)
 	}
 	for _, p := range w.procs {
-		p.cutDB, p.cutRedis, p.deaf = 0, 0, 0
+		p.cutDB, p.cutRedis, p.deaf, p.freezeIn = 0, 0, 0, 0
 		p.frozenUntil = min(p.frozenUntil, w.now)
 		p.wake()
 	}

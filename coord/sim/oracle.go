@@ -128,6 +128,9 @@ func (o *oracle) checkStart(r *request) {
 			w.violate("I7", "%s starts on %s, paused for another %v", r.member, g.key, left)
 		}
 	}
+	if row, ok := w.db.db.Sessions[r.member]; ok && row.State == coord.Dead {
+		w.violate("I6", "%s starts something although it is dead", r.member)
+	}
 	if r.keys[0] == w.rates[0] {
 		o.rateStart = o.rate("starts", o.rateStart, w.timing.RateVoid*106/100)
 	}
@@ -242,9 +245,30 @@ func mostCap(c []capChange) int {
 	return most
 }
 
-// granted checks I1, I2 and I3 at a grant.
-func (o *oracle) granted(a coord.Ask, v coord.Granted, by string) {
+// granted checks I1 to I4 at a grant. before are the slots of the authority that granted it.
+func (o *oracle) granted(a coord.Ask, v coord.Granted, by string, before, after []coord.Slot) {
 	w := o.w
+	count := func(slots []coord.Slot, k coord.Key) (n int) {
+		for _, s := range slots {
+			if s.Key == k {
+				n++
+			}
+		}
+		return n
+	}
+	for k, limit := range v.Caps {
+		if n := count(after, k); n > count(before, k) && n > limit {
+			w.violate("I4", "%d slots recorded for %s after a grant, cap %d", n, k, limit)
+		}
+	}
+	for i, g := range v.Groups {
+		for _, k := range a.Groups[i] {
+			if len(g.N) == 0 && slices.ContainsFunc(after, func(s coord.Slot) bool { return s.Member == a.Member && s.Token == k.Token }) &&
+				!slices.ContainsFunc(before, func(s coord.Slot) bool { return s.Member == a.Member && s.Token == k.Token }) {
+				w.violate("I4", "a refused request of %s has a slot of %s", a.Member, k.Key)
+			}
+		}
+	}
 	any := false
 	for _, g := range v.Groups {
 		if len(g.N) > 0 {
@@ -337,6 +361,12 @@ func (o *oracle) cleared(key coord.Key) {
 func (o *oracle) buried(b coord.Burial) {
 	if b.Proof {
 		return
+	}
+	for _, p := range o.w.procs {
+		// What reached the database all along is not dead: an outage kills nobody.
+		if p.alive() && p.m.ID() == b.Member && o.w.now-p.troubled > o.w.timing.Death && o.w.slow == 0 && o.w.now-o.lossAt > o.w.timing.Death {
+			o.w.violate("death", "%s is buried, and was never kept from beating", b.Member)
+		}
 	}
 	for _, rs := range o.open {
 		for _, r := range rs {

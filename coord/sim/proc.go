@@ -21,6 +21,7 @@ type proc struct {
 	m        *core.Session
 	member   coord.Member
 
+	freezeIn    time.Duration // how long to freeze at the next beat
 	suspendedAt time.Duration
 	frozenUntil time.Duration
 	deferred    []*event      // what happened to it while it was frozen
@@ -36,7 +37,8 @@ type proc struct {
 	holding  bool // a call about the lease is out
 	leaving  bool
 	probed   bool
-	caps     map[coord.Key]int
+	wish     map[int]coord.Need // of its workers
+	troubled time.Duration      // until when something kept it from beating
 	lastView coord.Epoch
 	rejoin   bool
 }
@@ -69,8 +71,8 @@ func (w *World) spawn() *proc {
 func (p *proc) start() {
 	p.life++
 	p.running, p.m, p.leaving, p.lease, p.holding, p.rejoin = true, nil, false, nil, false, false
-	p.waiting, p.inFlight, p.caps = map[uint64]func(){}, map[*request]struct{}{}, map[coord.Key]int{}
-	p.member, p.lastView = coord.Member{Node: p.node}, 0
+	p.waiting, p.inFlight, p.wish = map[uint64]func(){}, map[*request]struct{}{}, map[int]coord.Need{}
+	p.member, p.lastView, p.troubled = coord.Member{Node: p.node}, 0, p.w.now
 	p.tick = nil
 	p.register()
 }
@@ -179,7 +181,7 @@ func (p *proc) again() {
 	kept := p.inFlight
 	p.m = nil
 	p.tick = nil
-	p.waiting, p.inFlight, p.caps = map[uint64]func(){}, map[*request]struct{}{}, map[coord.Key]int{}
+	p.waiting, p.inFlight, p.wish = map[uint64]func(){}, map[*request]struct{}{}, map[int]coord.Need{}
 	p.life++
 	for r := range kept {
 		p.w.oracle.orphan(r)
@@ -199,6 +201,16 @@ func (p *proc) send(req any, done func(reply)) {
 	w := p.w
 	timeout := callTimeout
 	toRedis := p.toRedis(req)
+	if _, ok := req.(coord.Beat); ok && p.freezeIn > 0 {
+		d, life := p.freezeIn, p.life
+		p.freezeIn = 0
+		w.after(w.between(0, 5*time.Millisecond), func() {
+			if p.life == life && p.running {
+				p.troubled = max(p.troubled, w.now+d)
+				p.freeze(d)
+			}
+		})
+	}
 	if _, ok := req.(core.Probe); ok {
 		timeout = probeTimeout
 	}
@@ -225,13 +237,17 @@ func (p *proc) send(req any, done func(reply)) {
 	copies := 1
 	switch req.(type) {
 	case coord.Beat, coord.Registration: // the two that must not be sent again
+	case core.Seed:
+		if w.chance(0.2) {
+			copies = 2
+		}
 	default:
 		if w.chance(0.01) {
 			copies = 2 // a client library that sends again
 		}
 	}
 	for range copies {
-		w.after(w.latency(), func() {
+		w.after(w.latency()+w.dawdle(req), func() {
 			if toRedis {
 				if target.upAt > w.now {
 					p.after(w.latency(), func() { answer(reply{err: coord.ErrUnavailable}) })
@@ -253,6 +269,17 @@ func (p *proc) send(req any, done func(reply)) {
 			p.after(w.latency(), func() { answer(r) })
 		})
 	}
+}
+
+// dawdle delays the steps of a switch, so that they meet later ones.
+func (w *World) dawdle(req any) time.Duration {
+	switch req.(type) {
+	case core.Seed, core.Carried, coord.Open, coord.Drain, coord.Burial:
+		if w.faultable && w.chance(0.15) {
+			return w.exp(w.timing.View)
+		}
+	}
+	return 0
 }
 
 // latency is a one-way trip: mostly short, sometimes beyond every timeout.

@@ -151,10 +151,11 @@ func (w *World) execDB(p *proc, req any) reply {
 		}
 	case coord.Ask:
 		var v coord.Granted
+		before := d.db.Occupied("")
 		v, r.err = d.db.Grant(now, q)
 		r.val = v
 		if r.err == nil {
-			w.oracle.granted(q, v, "db "+d.db.Server.System)
+			w.oracle.granted(q, v, "db "+d.db.Server.System, before, d.db.Occupied(""))
 		}
 	case coord.Return:
 		d.db.Return(q)
@@ -210,15 +211,14 @@ func (w *World) execDB(p *proc, req any) reply {
 	case leave:
 		r.err = d.db.Leave(now, q.member)
 	case coord.Registration:
+		if w.cfg.Off.Lacks(core.RRegister) && w.oracle.lastAuth.Epoch > 0 {
+			// Without the lock it may have read the authority before the transaction that holds the row now.
+			d.db.Auth = w.oracle.lastAuth
+		}
 		var v coord.Registered
 		v, r.err = d.db.Register(now, q)
-		if r.err == nil && w.cfg.Off.Lacks(core.RRegister) && w.oracle.lastAuth.Epoch > 0 {
-			// Without the lock it reads the authority as it was before the transaction that holds it now.
-			row := d.db.Sessions[v.Member]
-			row.Acked = v.Authority.Epoch
-			v.Authority = w.oracle.lastAuth
-			row.State = coord.Live
-			d.db.Sessions[v.Member] = row
+		if w.cfg.Off.Lacks(core.RRegister) && was.Epoch > 0 {
+			d.db.Auth = was
 		}
 		r.val = v
 	default:
@@ -242,10 +242,11 @@ func (w *World) execRedis(s *redisServer, req any) reply {
 		r.val = coord.Probed{Ident: s.r.Server, Now: now, Eligible: true}
 	case coord.Ask:
 		var v coord.Granted
+		before := s.r.Occupied()
 		v, r.err = s.r.Grant(now, q)
 		r.val = v
 		if r.err == nil {
-			w.oracle.granted(q, v, fmt.Sprintf("redis %v", s.r.Server))
+			w.oracle.granted(q, v, fmt.Sprintf("redis %v", s.r.Server), before, s.r.Occupied())
 		}
 	case coord.Return:
 		s.r.Return(q)
@@ -255,7 +256,7 @@ func (w *World) execRedis(s *redisServer, req any) reply {
 		r.val = v
 	case core.Reap:
 		var n int
-		n, r.err = s.r.Reap(now, q.View, q.Ended)
+		n, r.err = s.r.Reap(now, q.View, q.Live, q.Before)
 		r.val = n
 	case core.Seed:
 		var v coord.Seeded

@@ -2,22 +2,68 @@ package sim_test
 
 import (
 	"flag"
+	"strings"
 	"testing"
 	"time"
 
+	"deepcrawl/coord/core"
 	"deepcrawl/coord/sim"
 )
 
 var (
-	simTime = flag.Duration("sim.time", 5*time.Second, "how long TestSim runs")
-	simSeed = flag.Uint64("sim.seed", 0, "run this seed only, with a trace")
-	simFrom = flag.Uint64("sim.from", 1, "first seed")
+	simTime   = flag.Duration("sim.time", 5*time.Second, "how long TestSim runs")
+	simSeed   = flag.Uint64("sim.seed", 0, "run this seed only, with a trace")
+	simRule   = flag.String("sim.rule", "", "rule that TestHunt turns off")
+	simFaults = flag.String("sim.faults", "", "faults of TestHunt, separated by commas; empty: by the seed")
+	simFrom   = flag.Uint64("sim.from", 1, "first seed")
 )
+
+// rules turns off the rules of a list separated by +.
+func rules(t testing.TB, list string) core.Off {
+	t.Helper()
+	var off core.Off
+	for name := range strings.SplitSeq(list, "+") {
+		r, ok := core.RuleNamed(name)
+		if !ok {
+			t.Fatalf("no rule %s", name)
+		}
+		off = off.Without(r)
+	}
+	return off
+}
+
+func faultList() (faults []sim.Fault) {
+	if *simFaults != "" {
+		for f := range strings.SplitSeq(*simFaults, ",") {
+			faults = append(faults, sim.Fault(f))
+		}
+	}
+	return faults
+}
+
+// TestHunt looks for a seed at which the world breaks without a rule: go test -run TestHunt -sim.rule=R4Cap -sim.time=1m.
+func TestHunt(t *testing.T) {
+	if *simRule == "" {
+		t.Skip("-sim.rule names the rule to turn off")
+	}
+	off := rules(t, *simRule)
+	begin := time.Now()
+	for seed := *simFrom; time.Since(begin) < *simTime; seed++ {
+		if _, v := sim.Run(sim.Config{Seed: seed, Off: off, Faults: faultList()}); v != nil {
+			t.Logf("FOUND %s %v", *simRule, v)
+			return
+		}
+	}
+	t.Logf("NOTHING %s", *simRule)
+}
 
 func TestSim(t *testing.T) {
 	if *simSeed != 0 {
-		_, v := sim.Run(sim.Config{Seed: *simSeed, Trace: func(s string) { t.Log(s) }})
-		if v != nil {
+		cfg := sim.Config{Seed: *simSeed, Faults: faultList(), Trace: func(s string) { t.Log(s) }}
+		if *simRule != "" {
+			cfg.Off = rules(t, *simRule)
+		}
+		if _, v := sim.Run(cfg); v != nil {
 			t.Fatal(v)
 		}
 		return

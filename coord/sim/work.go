@@ -28,18 +28,26 @@ func (p *proc) work(i int) {
 	if p.m == nil || p.m.Over() != nil || p.leaving {
 		return
 	}
-	p.after(w.exp(700*time.Millisecond)+10*time.Millisecond, func() { p.work(i) })
+	p.after(w.exp(w.think)+10*time.Millisecond, func() { p.work(i) })
 	if w.oracle.quiet {
 		return
 	}
 	switch {
-	case w.chance(0.01):
+	case w.chance(w.pauses):
 		p.pauseSomething()
 	case w.chance(0.002):
 		p.clearSomething()
 	}
-	need := p.need()
-	p.acquire(need, p.run)
+	// A crawl of one host at full speed wants the same again and again.
+	if need, ok := p.wish[i]; ok && w.chance(w.stay) {
+		for j, k := range need.Keys {
+			need.Keys[j].Cap = w.capOf(k.Key)
+		}
+		p.acquire(need, p.run)
+		return
+	}
+	p.wish[i] = p.need()
+	p.acquire(p.wish[i], p.run)
 }
 
 // need is a wish: a host and mostly a run.
@@ -61,6 +69,15 @@ func (p *proc) need() coord.Need {
 		need.Keys = append(need.Keys, coord.CappedKey{Key: r.key, Cap: r.cap})
 	}
 	return need
+}
+
+func (w *World) capOf(key coord.Key) int {
+	for _, k := range w.keys {
+		if k.key == key {
+			return k.cap
+		}
+	}
+	return 1
 }
 
 func (p *proc) acquire(need coord.Need, run func(coord.Need, *core.Permit)) {
@@ -137,7 +154,7 @@ func (p *proc) guard(r *request) {
 	deadline := w.now + p.real(w.timing.Abort())
 	dial := w.between(0, 20*time.Millisecond)
 	if w.chance(0.1) {
-		dial = w.exp(3 * time.Second)
+		dial = min(w.exp(3*time.Second), deadline-w.now)
 	}
 	p.after(dial, func() {
 		if w.now >= deadline {
@@ -183,6 +200,9 @@ func (p *proc) pauseSomething() {
 	w := p.w
 	key := w.keys[w.rng.IntN(len(w.keys))].key
 	d := w.between(time.Second, 40*time.Second)
+	if w.chance(0.3) {
+		d = w.between(w.timing.Death, 3*w.timing.Death) // longer than what a failover holds
+	}
 	w.oracle.paused(p, key, d)
 	p.m.Pause(p.clock(), key, d, "sim")
 	m := p.m

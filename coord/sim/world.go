@@ -92,6 +92,9 @@ type World struct {
 	limit     coord.RateLimit
 	faultable bool          // faults go on
 	calm      time.Duration // mean time between faults
+	think     time.Duration // of a worker between two wishes
+	stay      float64       // chance that it wishes the same
+	pauses    float64       // chance that it pauses a key instead
 	slow      time.Duration
 	oracle    oracle
 	withRedis bool
@@ -220,6 +223,9 @@ func newWorld(cfg Config) *World {
 		w.timing.Beat = 500 * time.Millisecond
 	}
 	w.calm = time.Duration(float64(w.timing.Death) * []float64{0.1, 0.3, 1}[w.rng.IntN(3)])
+	w.think = []time.Duration{700 * time.Millisecond, 80 * time.Millisecond}[w.rng.IntN(2)]
+	w.stay = []float64{0, 0.95}[w.rng.IntN(2)]
+	w.pauses = []float64{0, 0.01, 0.03}[w.rng.IntN(3)] * w.think.Seconds()
 	w.withRedis = w.chance(0.6)
 	if cfg.Redis != nil {
 		w.withRedis = *cfg.Redis
@@ -286,7 +292,13 @@ func (w *World) settle() {
 		return
 	}
 	if left := w.recorded(); len(left) > 0 {
-		w.violate("leak", "slots are left although nobody has one: %v", left)
+		held := ""
+		for _, p := range w.procs {
+			if p.alive() {
+				held += p.name() + " has " + p.m.Describe()
+			}
+		}
+		w.violate("leak", "slots are left although nobody wants one: %v; %s", left, held)
 	}
 }
 
