@@ -32,7 +32,7 @@ func (s *Store) retryTaken(ctx context.Context, fn func(tx *sqldb.Tx, sure bool)
 
 // Pick implements [storage.Seats].
 //
-// The first attempt reads, chooses and writes in two round trips and lets the primary keys of seats and places refuse what
+// The first attempt reads, chooses and writes in two round trips, three where runs wait that may begin, and lets the primary keys of seats and places refuse what
 // others have taken meanwhile. Later ones lock the run, and the tenant where a place is needed, and look again before they write.
 func (s *Store) Pick(ctx context.Context, owner storage.Owner, maxSeats int, held *storage.Seat, choose func([]storage.Candidate) int) (storage.Seat, storage.Run, bool, error) {
 	var p picking
@@ -109,27 +109,43 @@ func (s *Store) candidates(tx *sqldb.Tx, p *picking) error {
 		return nil
 	})
 	var queue []storage.Candidate
+	var heads sqldb.Table
 	queued := func(r *sqldb.Row) error {
-		c := storage.Candidate{Run: storage.RunID(r.Int(0)), Tenant: r.Text(1), State: storage.RunQueued, Home: r.Text(2), Served: when(r.Int(4))}
-		p.parallel[c.Tenant] = r.Int(6)
-		queue = append(queue, c)
+		queue = append(queue, storage.Candidate{
+			Run: storage.RunID(r.Int(0)), Tenant: r.Text(1), State: storage.RunQueued, Home: r.Text(2), Served: when(r.Int(3)),
+		})
 		return nil
 	}
-	tx.Query(s.set.Get("queue_heads"), queued, int64(fewHeads), int64(manyHeads))
-	tx.Query(s.set.Get("queue_reserved"), queued)
+	tx.Query(s.set.Get("queue_tenants"), func(r *sqldb.Row) error {
+		tenant, limit := r.Text(0), r.Int(1)
+		p.parallel[tenant] = limit
+		if limit > 0 {
+			heads.Add(tenant, limit-r.Int(2))
+		} else {
+			heads.Add(tenant, int64(manyHeads))
+		}
+		return nil
+	})
+	tx.Query(s.set.Get("queue_reserved"), func(r *sqldb.Row) error {
+		p.parallel[r.Text(1)] = r.Int(4)
+		return queued(r)
+	})
 	if err := tx.Flush(); err != nil {
 		return err
+	}
+	if heads.Len() > 0 {
+		tx.QueryRows(s.set.Get("queue_heads"), queued, &heads)
+		if err := tx.Flush(); err != nil {
+			return err
+		}
 	}
 	p.addQueue(queue)
 	slices.SortFunc(p.list, func(a, b storage.Candidate) int { return cmp.Compare(a.Run, b.Run) })
 	return nil
 }
 
-// How many queued runs of one tenant are looked at: with a limit of active ones, and without.
-const (
-	fewHeads  = 16
-	manyHeads = 1000
-)
+// manyHeads is how many queued runs are looked at of a tenant that has no limit of active ones.
+const manyHeads = 1000
 
 // addQueue shows the oldest queued runs of each tenant, as many as may start.
 func (p *picking) addQueue(queue []storage.Candidate) {

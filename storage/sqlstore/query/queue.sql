@@ -3,30 +3,30 @@
 SELECT p.tenant, p.n, q.id, q.state, q.home, q.concurrency, q.served, f.workers,
   CASE WHEN t.suspended = 0 AND t.deleting = 0 AND q.deleting = 0 THEN 1 ELSE 0 END
 FROM run_place p JOIN run q ON q.id = p.run_id JOIN tenant t ON t.name = p.tenant JOIN tariff f ON f.name = t.tariff
+WHERE q.state IN ('preparing', 'crawling', 'finishing')
 
--- name: queue_heads
--- in: few int, many int
--- The oldest queued runs of each served tenant that has a free place: as many as could start soon. Tenants are found one by one in
--- the index, so a long queue is never read to its end.
+-- name: queue_tenants
+-- Served tenants that have queued runs for all nodes, and a place free for one of them: with the limit of places and those taken.
+-- They are found one by one in the index, however many runs wait.
 WITH RECURSIVE w (tenant) AS (
   SELECT (SELECT MIN(q.tenant) FROM run q WHERE q.state = 'queued' AND q.home = '')
   UNION ALL
   SELECT (SELECT MIN(q.tenant) FROM run q WHERE q.state = 'queued' AND q.home = '' AND q.tenant > w.tenant) FROM w WHERE w.tenant IS NOT NULL
 )
-SELECT q.id, q.tenant, q.home, q.concurrency, q.served, f.workers, f.parallel_runs
-FROM w JOIN tenant t ON t.name = w.tenant JOIN tariff f ON f.name = t.tariff JOIN run q ON q.state = 'queued' AND q.home = '' AND q.tenant = w.tenant
-WHERE t.suspended = 0 AND t.deleting = 0 AND q.deleting = 0
-  AND (f.parallel_runs = 0 OR (SELECT COUNT(*) FROM run_place p WHERE p.tenant = t.name) < f.parallel_runs)
-  AND q.id < COALESCE(CASE WHEN f.parallel_runs = 0
-    THEN (SELECT x.id FROM run x WHERE x.state = 'queued' AND x.home = '' AND x.tenant = w.tenant ORDER BY x.id LIMIT 1 OFFSET :many)
-    ELSE (SELECT x.id FROM run x WHERE x.state = 'queued' AND x.home = '' AND x.tenant = w.tenant ORDER BY x.id LIMIT 1 OFFSET :few) END, 9223372036854775807)
-ORDER BY q.id
+SELECT t.name, f.parallel_runs, (SELECT COUNT(*) FROM run_place p WHERE p.tenant = t.name)
+FROM w JOIN tenant t ON t.name = w.tenant JOIN tariff f ON f.name = t.tariff
+WHERE t.suspended = 0 AND t.deleting = 0 AND (f.parallel_runs = 0 OR (SELECT COUNT(*) FROM run_place p WHERE p.tenant = t.name) < f.parallel_runs)
+
+-- name: queue_heads
+-- rows: tenant text, n int
+-- The oldest queued runs of tenants, for all nodes.
+SELECT q.id, q.tenant, q.home, q.served FROM run q
+WHERE q.state = 'queued' AND q.home = '' AND q.tenant = :tenant AND q.deleting = 0 ORDER BY q.id LIMIT :n
 
 -- name: queue_reserved
--- Queued runs that are reserved for one node.
-SELECT q.id, q.tenant, q.home, q.concurrency, q.served, f.workers, f.parallel_runs
-FROM run q JOIN tenant t ON t.name = q.tenant JOIN tariff f ON f.name = t.tariff
-WHERE q.state = 'queued' AND q.home > '' AND t.suspended = 0 AND t.deleting = 0 AND q.deleting = 0 ORDER BY q.id
+-- Queued runs that are reserved for one node, with the limit of places.
+SELECT q.id, q.tenant, q.home, q.served, f.parallel_runs FROM run q JOIN tenant t ON t.name = q.tenant JOIN tariff f ON f.name = t.tariff
+WHERE q.state = 'queued' AND q.home > '' AND t.suspended = 0 AND t.deleting = 0 AND q.deleting = 0
 
 -- name: run_hold
 -- in: run int

@@ -41,7 +41,7 @@ DELETE FROM schedule WHERE tenant = :name
 -- name: tenant_unfinished
 -- in: name text, n int
 SELECT q.id FROM run q WHERE q.tenant = :name AND q.state IN ('queued', 'preparing', 'crawling', 'finishing', 'paused') AND q.deleting = 0
-ORDER BY q.id LIMIT :n
+ORDER BY q.site, q.id LIMIT :n
 
 -- name: tenant_run
 -- in: name text
@@ -66,7 +66,7 @@ WHERE q.tenant = :name AND q.stored IS NULL AND q.deleting = 0
 -- Runs that have been over for so long that no result of theirs can come any more.
 SELECT q.id FROM run q WHERE q.tenant = :name AND q.stored IS NULL AND q.state IN ('done', 'cancelled', 'failed') AND q.finished <= :now - :over_for
   AND q.deleting = 0 AND NOT EXISTS (SELECT 1 FROM claim c WHERE c.run_id = q.id)
-ORDER BY q.id LIMIT 100
+ORDER BY q.site, q.id LIMIT 100
 
 -- name: stored_settle
 -- rows: run int
