@@ -47,7 +47,7 @@ type Server struct {
 	cred     *syscall.Credential
 
 	mu   sync.Mutex
-	proc *process // nil while stopped
+	proc *Process // nil while stopped
 }
 
 // startTimeout bounds a start, recovery after a kill included.
@@ -104,7 +104,7 @@ func (in *Server) Start() error {
 			return err
 		}
 		cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, in.dir
-		p, err := startProcess(cmd, in.cred)
+		p, err := StartProcess(cmd, in.cred)
 		_ = log.Close()
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (in *Server) Start() error {
 			in.proc = p
 			return nil
 		}
-		p.kill()
+		p.Kill()
 	}
 	return fmt.Errorf("start a private %s: %w; its log ends: %s", in.kind.name, last, in.logTail())
 }
@@ -122,7 +122,7 @@ func (in *Server) Start() error {
 const pollEvery = 20 * time.Millisecond
 
 // await returns nil once the server answers, an error when its process ended or the deadline passed.
-func (in *Server) await(p *process, deadline time.Time) error {
+func (in *Server) await(p *Process, deadline time.Time) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -151,14 +151,14 @@ func (in *Server) end(sig syscall.Signal) {
 		return
 	}
 	if sig == syscall.SIGKILL {
-		in.proc.kill()
+		in.proc.Kill()
 	} else {
-		in.proc.signalTree(syscall.SIGCONT)
+		in.proc.SignalTree(syscall.SIGCONT)
 		_ = in.proc.cmd.Process.Signal(sig)
 		select {
 		case <-in.proc.done:
 		case <-time.After(startTimeout):
-			in.proc.kill()
+			in.proc.Kill()
 		}
 	}
 	in.proc = nil
@@ -194,7 +194,7 @@ func (in *Server) Signal(sig syscall.Signal) error {
 	if in.proc == nil {
 		return fmt.Errorf("signal %v: the server is stopped", sig)
 	}
-	in.proc.signalTree(sig)
+	in.proc.SignalTree(sig)
 	return nil
 }
 

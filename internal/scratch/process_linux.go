@@ -13,17 +13,18 @@ import (
 // DiesWithParent says that a server cannot outlive the process that started it.
 const DiesWithParent = true
 
-// process is a running child.
-type process struct {
+// Process is a running child.
+type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended and is reaped
 }
 
-// startProcess starts cmd so that the kernel kills it when this process ends. The kernel watches the thread that forked, so a
-// goroutine keeps that thread until the child has ended.
-func startProcess(cmd *exec.Cmd, cred *syscall.Credential) (*process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGKILL}
-	p := &process{cmd: cmd, done: make(chan struct{})}
+// StartProcess starts cmd so that the kernel kills it when this process ends. The kernel watches the thread that forked, so a
+// goroutine keeps that thread until the child has ended. The child has a process group of its own: Ctrl-C at a terminal is for this
+// process alone. cred may be nil.
+func StartProcess(cmd *exec.Cmd, cred *syscall.Credential) (*Process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -41,15 +42,15 @@ func startProcess(cmd *exec.Cmd, cred *syscall.Credential) (*process, error) {
 	return p, nil
 }
 
-// kill ends the process and what it forked, at once, and waits for its end.
-func (p *process) kill() {
-	p.signalTree(syscall.SIGKILL)
+// Kill ends the process and what it forked, at once, and waits for its end.
+func (p *Process) Kill() {
+	p.SignalTree(syscall.SIGKILL)
 	<-p.done
 }
 
-// signalTree signals the process first, so that it does not replace the children it sees end, then its descendants: PostgreSQL
+// SignalTree signals the process first, so that it does not replace the children it sees end, then its descendants: PostgreSQL
 // puts each into a process group of its own.
-func (p *process) signalTree(sig syscall.Signal) {
+func (p *Process) SignalTree(sig syscall.Signal) {
 	pids := descendants(p.cmd.Process.Pid)
 	_ = p.cmd.Process.Signal(sig)
 	for _, pid := range pids {
