@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -96,9 +97,19 @@ func translate(err error) error {
 	case errors.As(err, &me):
 		return translateMySQL(me.Number, err)
 	case isNetwork(err):
-		return &fault{kind: ErrUnavailable, cause: err}
+		return &fault{kind: ErrUnavailable, cause: line{err}}
 	}
 	return err
+}
+
+// line is an error whose message is on one line; the drivers list every address they tried on lines of their own.
+type line struct{ error }
+
+func (l line) Unwrap() error { return l.error }
+
+func (l line) Error() string {
+	parts := strings.FieldsFunc(l.error.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	return strings.Join(slices.Compact(parts), " ")
 }
 
 func isNetwork(err error) bool {
@@ -114,7 +125,10 @@ func isNetwork(err error) bool {
 func translateSQLite(code int, err error) error {
 	f := &fault{cause: err}
 	switch code & 0xff {
-	case 5, 6: // BUSY, LOCKED
+	case 5: // BUSY, after busy_timeout; while another process recovers the log it passes
+		f.kind, f.retry = ErrUnavailable, code == 261
+		f.cause = fmt.Errorf("another process has kept the file locked for 5 s: %w", err)
+	case 6: // LOCKED
 		f.kind, f.retry = ErrContention, true
 	case 8: // READONLY
 		f.kind = ErrReadOnly

@@ -146,7 +146,7 @@ func (db *DB) run(ctx context.Context, open func(context.Context) (session, erro
 		case unknown:
 			return &fault{kind: ErrUnknown, cause: err}
 		case retryable(err) && attempt < maxAttempts:
-		case errors.Is(err, ErrUnavailable) && ctx.Err() == nil && reconnected < 2:
+		case errors.Is(err, ErrUnavailable) && ctx.Err() == nil && reconnected < 2 && db.dialect != SQLite:
 			// A pooled connection may have died while idle: another one tells whether the server is gone.
 			reconnected++
 		default:
