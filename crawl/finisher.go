@@ -31,7 +31,7 @@ type finisher struct {
 
 const (
 	maxBatch     = 100
-	maxBatchURLs = 4_000
+	maxBatchURLs = 1_000 // a transaction of that many takes some 20 ms on SQLite, and claims wait for it
 	linger       = 20 * time.Millisecond
 )
 
@@ -140,7 +140,10 @@ func (f *finisher) write(results []*outcome) {
 	}
 	var outs []storage.Outcome
 	err := retryStore(l.hard, l.log, "finish", func() (err error) {
-		outs, err = l.store.Finish(l.hard, l.owner, f.send)
+		began := time.Now()
+		if outs, err = l.store.Finish(l.hard, l.owner, f.send); err == nil {
+			l.cfg.Metrics.Finished(len(f.send), time.Since(began))
+		}
 		return err
 	})
 	if err != nil {
@@ -199,15 +202,21 @@ func (j *job) committed(r *storage.Result, out storage.Outcome) {
 	if out == storage.OutcomeDone {
 		for i := range r.Discovered {
 			d := &r.Discovered[i]
-			j.seen.Add(d.Key)
+			if !j.seen.Has(d.Key) { // an estimate until the next look at the ledger
+				j.seen.Add(d.Key)
+				j.progress.discovered.Add(1)
+			}
 			if d.Exclude == "" && d.Host != host {
 				host = d.Host
 				j.discovered(host)
 			}
 		}
 		j.progress.count(r)
+		j.life.told(r)
 	} else {
 		j.progress.late.Add(1)
+		j.life.late.Add(1)
+		j.life.cfg.Metrics.LateRefused()
 		j.life.log.Warn("late result refused", "run", r.Run, "url", int64(r.ID))
 	}
 	j.closeClaims(1)
@@ -269,11 +278,14 @@ func (c *claimer) claim(asks []ask) {
 	l := c.life
 	reqs := make([]storage.ClaimRequest, len(asks))
 	for i, a := range asks {
-		reqs[i] = storage.ClaimRequest{Run: a.job.run.ID, Host: a.queue.host, N: a.n, MaxPages: a.job.rules.spec.MaxPages}
+		reqs[i] = storage.ClaimRequest{Run: a.job.run.ID, Host: a.queue.host, N: a.n, MaxPages: a.job.pageLimit().most}
 	}
 	var claims []storage.Claim
 	err := retryStore(l.hard, l.log, "claim", func() (err error) {
-		claims, err = l.store.Claim(l.hard, l.owner, reqs)
+		began := time.Now()
+		if claims, err = l.store.Claim(l.hard, l.owner, reqs); err == nil {
+			l.cfg.Metrics.Claimed(len(claims), time.Since(began))
+		}
 		return err
 	})
 	if err != nil {

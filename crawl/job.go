@@ -39,9 +39,11 @@ type job struct {
 	unused  time.Time // since when there is none
 	waiting int       // lanes in wait
 	asking  bool      // a look at the store's frontier is under way
-	asked   time.Time
-	due     time.Time // next delayed URL, where nothing else is left
-	wake    chan struct{}
+	// ends counts claims that ended, endsSeen is what it was at the last look.
+	ends, endsSeen uint64
+	asked          time.Time
+	due            time.Time // next delayed URL, where nothing else is left
+	wake           chan struct{}
 
 	reading  sync.WaitGroup // responses on their way through the readers
 	readers  sync.Pool      // *reader
@@ -52,6 +54,9 @@ type job struct {
 	ended chan struct{}
 	end   sync.Once
 	limit storage.Reason // why the frontier is to be closed
+
+	limits   atomic.Pointer[pageLimit]
+	stopStep context.CancelCauseFunc // of the step that runs here; nil: none
 
 	reasons map[string]fetch.Reason // how the last robots.txt request of an origin ended
 }
@@ -148,6 +153,9 @@ func (l *life) newJob(run storage.Run) (*job, error) {
 		return nil, fmt.Errorf("ledger of run %d: %w", run.ID, err)
 	}
 	j.progress.load(run, ledger)
+	if _, err := j.readAllowance(l.hard); err != nil {
+		return nil, fmt.Errorf("tariff of run %d: %w", run.ID, err)
+	}
 	return j, nil
 }
 
@@ -298,6 +306,7 @@ func (l *life) returnClaims(j *job, claims []storage.Claim) {
 func (j *job) closeClaims(n int) {
 	j.mu.Lock()
 	j.open -= n
+	j.ends += uint64(n)
 	j.mu.Unlock()
 	j.notify()
 }

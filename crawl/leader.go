@@ -12,8 +12,8 @@ import (
 	"deepcrawl/storage"
 )
 
-// leaderLease is the name of the lease whose holder leads.
-const leaderLease = "leader"
+// LeaderLease is the name of the lease whose holder leads.
+const LeaderLease = "leader"
 
 const (
 	watchEvery   = 2 * time.Second
@@ -37,6 +37,7 @@ func duties() []duty {
 		{"schedules", 5 * time.Second, (*leader).schedules},
 		{"hung runs", time.Minute, (*leader).closeHung},
 		{"prune", 10 * time.Second, (*leader).prune},
+		{"fairness", fairWindow, (*leader).fairness},
 	}
 }
 
@@ -47,6 +48,8 @@ type leader struct {
 	fence storage.Fence
 	last  map[string]time.Time
 	seen  map[storage.RunID]progressAt
+	// worked is how long the runs that had work at the last look had been served.
+	worked map[storage.RunID]time.Duration
 }
 
 // progressAt is when a run's finished URLs last grew.
@@ -60,6 +63,7 @@ type clusterStore interface {
 	storage.Bans
 	storage.Queue
 	storage.Schedules
+	storage.Tenants
 }
 
 // watch reads what operators changed and, on nodes, tries to lead. It never runs on a worker.
@@ -75,8 +79,10 @@ func (l *life) watch(ctx context.Context) {
 		if err := l.bans.refresh(ctx, l.cluster); err != nil && ctx.Err() == nil {
 			l.log.Warn("read banned hosts", "err", err)
 		}
+		l.refreshJobs(ctx)
 		if l.cfg.Lead {
 			lease, lead = l.lead(ctx, lease, lead)
+			l.leading.Store(lead != nil)
 		}
 		select {
 		case <-ctx.Done():
@@ -95,15 +101,15 @@ func (l *life) watch(ctx context.Context) {
 func (l *life) lead(ctx context.Context, lease coord.Lease, lead *leader) (coord.Lease, *leader) {
 	if lease == nil || !lease.Held() {
 		var err error
-		if lease, err = l.sess.Lease(ctx, leaderLease, l.sess.Timing().LeaseTTL); err != nil {
+		if lease, err = l.sess.Lease(ctx, LeaderLease, l.sess.Timing().LeaseTTL); err != nil {
 			if !errors.Is(err, coord.ErrHeld) && ctx.Err() == nil {
 				l.log.Debug("no leader lease", "err", err)
 			}
 			return nil, nil
 		}
-		l.log.Info("leading", "lease", leaderLease, "fence", lease.Fence().String())
+		l.log.Info("leading", "lease", LeaderLease, "fence", lease.Fence().String())
 		lead = &leader{
-			life: l, fence: l.fence(leaderLease, lease.Fence()),
+			life: l, fence: l.fence(LeaderLease, lease.Fence()),
 			last: make(map[string]time.Time), seen: make(map[storage.RunID]progressAt),
 		}
 	}
@@ -228,6 +234,50 @@ func (d *leader) closeHung(ctx context.Context) error {
 	d.seen = alive
 	return nil
 }
+
+// fairness compares how long runs were served that had work for their workers at both ends of a window.
+func (d *leader) fairness(ctx context.Context) error {
+	waiting, err := d.life.cluster.Unfinished(ctx, fairLooked)
+	if err != nil {
+		return err
+	}
+	var ids []storage.RunID
+	worked := make(map[storage.RunID]time.Duration)
+	for _, w := range waiting {
+		_, _, gated := d.life.sess.Gate(coord.HostKey(w.Run.Site))
+		if w.Run.State == storage.RunCrawling && !w.Suspended && !gated && w.Run.Home == "" {
+			ids = append(ids, w.Run.ID)
+			worked[w.Run.ID] = w.Run.WorkedFor
+		}
+	}
+	if len(ids) > 0 {
+		ready, err := d.life.store.Ready(ctx, ids, 1)
+		if err != nil {
+			return err
+		}
+		for _, r := range ready {
+			if len(r.Hosts) == 0 {
+				delete(worked, r.Run)
+			}
+		}
+	}
+	served := make(map[storage.RunID]time.Duration)
+	for id, at := range worked {
+		if before, ok := d.worked[id]; ok {
+			served[id] = at - before
+		}
+	}
+	d.worked = worked
+	f := fairnessOf(d.life.cfg.Now(), served)
+	d.life.fairness.Store(f)
+	if len(f.Starved) > 0 {
+		d.life.log.Warn("runs got less than half of their share", "runs", f.Starved, "jain", f.Jain)
+	}
+	return nil
+}
+
+// fairLooked bounds the runs that are compared.
+const fairLooked = 1000
 
 // prune removes runs that ended longer ago than the retention, oldest first, in small pieces.
 func (d *leader) prune(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deepcrawl/coord"
@@ -43,6 +44,17 @@ type life struct {
 
 	done chan struct{} // closed when the only run is over
 	over sync.Once
+
+	roomMu sync.Mutex
+	room   error // what MayStore said last
+	roomAt time.Time
+
+	leading  atomic.Bool
+	late     atomic.Int64
+	picks    atomic.Int64
+	wasted   atomic.Int64
+	dwell    dwell
+	fairness atomic.Pointer[Fairness]
 }
 
 func newLife(n *Node, sess coord.Session) *life {
@@ -157,6 +169,13 @@ func (l *life) reclaimOthers(ctx context.Context) error {
 // work is one worker: it asks which run to serve, serves it for a turn, and asks again.
 func (l *life) work(ctx context.Context, idle *idleWatch) {
 	for ctx.Err() == nil {
+		if l.mayStore() != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(jitter(idlePoll)):
+			}
+			continue
+		}
 		wake := l.wakeChannel()
 		seat, run, occupied, ok, err := l.pick(ctx, nil)
 		if err != nil {
@@ -200,14 +219,19 @@ func (l *life) pick(ctx context.Context, held *storage.Seat) (seat storage.Seat,
 		}
 	}
 	l.mu.Unlock()
+	var idle []idleRun // of the last call: choose may be called again
 	choose := func(all []storage.Candidate) int {
 		runs, index := make([]fair.Run, 0, len(all)), make([]int, 0, len(all))
+		idle = idle[:0]
 		for i, c := range all {
 			if away[c.Run] || l.cfg.Only != 0 && c.Run != l.cfg.Only || l.cfg.Only == 0 && c.Home != "" && c.Home != l.cfg.Name {
 				continue
 			}
 			runs = append(runs, fair.Run{ID: int64(c.Run), Occupied: c.Occupied, Allowed: c.Allowed, Served: c.Served})
 			index = append(index, i)
+			if c.Occupied == 0 && (held == nil || held.Run != c.Run) {
+				idle = append(idle, idleRun{c.Run, c.Served})
+			}
 		}
 		i := fair.Next(runs)
 		if i < 0 {
@@ -221,9 +245,17 @@ func (l *life) pick(ctx context.Context, held *storage.Seat) (seat storage.Seat,
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("pick a run: %w", err)
+		return seat, run, occupied, ok, fmt.Errorf("pick a run: %w", err)
 	}
-	return seat, run, occupied, ok, err
+	var taken storage.RunID
+	if ok {
+		l.picks.Add(1)
+		taken = run.ID
+	}
+	if d, waited := l.dwell.look(l.cfg.Now(), idle, taken); waited {
+		l.cfg.Metrics.Dwelt(d)
+	}
+	return seat, run, occupied, ok, nil
 }
 
 // onlyRunIsOver says whether the run this node is restricted to needs nothing more.

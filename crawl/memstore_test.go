@@ -19,6 +19,10 @@ type memStore struct {
 	seats map[storage.Seat]storage.Owner
 	fail  func(op string) error
 	bans  []storage.Ban
+
+	tariff    storage.Tariff // of every tenant
+	suspended bool
+	stored    int64 // pages of other runs
 }
 
 type memRun struct {
@@ -474,4 +478,31 @@ func (m *memStore) Leave(_ context.Context, owner storage.Owner, seat storage.Se
 		delete(m.seats, seat)
 	}
 	return nil
+}
+
+func (m *memStore) Tenant(_ context.Context, name string) (storage.Tenant, storage.Tariff, error) {
+	done, err := m.enter("tenant")
+	if err != nil {
+		return storage.Tenant{}, storage.Tariff{}, err
+	}
+	defer done()
+	t := m.tariff
+	return storage.Tenant{Name: name, Tariff: t.Name, Suspended: m.suspended}, t, nil
+}
+
+func (m *memStore) StoredPages(context.Context, string) (int64, error) {
+	done, err := m.enter("stored")
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	n := m.stored
+	for _, run := range m.runs {
+		for _, row := range run.rows {
+			if row.State == storage.Fetched || row.State == storage.Failed {
+				n++
+			}
+		}
+	}
+	return n, nil
 }

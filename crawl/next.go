@@ -22,9 +22,14 @@ type start struct {
 //
 // It holds no permit while it waits for anything (PROTOCOL rule 15).
 func (j *job) next(c *crew) (s start, ok bool) {
+	var lacking time.Time // since when there is no slot
 	for c.ctx.Err() == nil {
 		changed := j.life.sess.Changed()
 		now := j.life.cfg.Now()
+		if j.life.mayStore() != nil {
+			j.sleep(c.ctx, storeLooked)
+			continue
+		}
 		s, wake, until := j.take(now)
 		if s.queue == nil {
 			if !j.wait(c.ctx, wake, changed, until.Sub(now)) {
@@ -50,6 +55,9 @@ func (j *job) next(c *crew) (s start, ok bool) {
 			j.giveUp(s.claim, ReasonHostDown)
 			continue
 		}
+		if lacking.IsZero() {
+			lacking = now // until it proves otherwise
+		}
 		if !entered {
 			j.putBackFull(s, now)
 			continue
@@ -58,9 +66,15 @@ func (j *job) next(c *crew) (s start, ok bool) {
 		if s.permit != nil {
 			j.inflight.Add(1)
 			j.starts.Add(1)
+			if !lacking.IsZero() {
+				j.life.cfg.Metrics.SlotWaited(j.life.cfg.Now().Sub(lacking))
+			}
 			return s, true
 		}
 		s.queue.state.leave()
+		if !again.IsZero() {
+			lacking = time.Time{} // it was not a slot that was missing
+		}
 		if again.IsZero() {
 			j.putBackFull(s, now)
 		} else {
@@ -158,7 +172,15 @@ func (j *job) refill(q *queue) {
 	if q.asked || q.dry || j.users == 0 || j.empty.Load() {
 		return
 	}
-	target := min(max(int(q.rate*claimAhead.Seconds()), 2*j.runKey.Cap, minAhead), maxAhead)
+	if j.pageLimit().none {
+		q.dry = true
+		return
+	}
+	target := 8 * j.runKey.Cap // while the rate is not known
+	if q.rate > 0 {
+		target = max(int(q.rate*claimAhead.Seconds()), 2*j.runKey.Cap)
+	}
+	target = min(max(target, minAhead), maxAhead)
 	if q.left() > target/2 {
 		return
 	}
@@ -240,6 +262,9 @@ func (j *job) lookSoon(now time.Time) time.Time {
 	pause := frontierPoll
 	if j.open == 0 {
 		pause = slotRetry
+		if j.ends != j.endsSeen {
+			pause = 0 // the last claim has ended since the last look: this may be the end
+		}
 	}
 	if j.asking {
 		return next
@@ -247,7 +272,7 @@ func (j *job) lookSoon(now time.Time) time.Time {
 	if wait := j.asked.Add(pause); now.Before(wait) {
 		return wait
 	}
-	j.asking = true
+	j.asking, j.endsSeen = true, j.ends
 	go j.look()
 	return next
 }
@@ -260,8 +285,8 @@ func (j *job) look() {
 		return err
 	})
 	limited := false
-	if err == nil && j.rules.spec.MaxPages > 0 {
-		limited, err = j.pagesUsedUp(ctx)
+	if p := j.pageLimit(); err == nil && (p.none || p.most > 0) {
+		limited, err = j.pagesUsedUp(ctx, p)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -303,13 +328,13 @@ func (j *job) look() {
 }
 
 // pagesUsedUp says whether the run has requested as many pages as it may.
-func (j *job) pagesUsedUp(ctx context.Context) (bool, error) {
+func (j *job) pagesUsedUp(ctx context.Context, p pageLimit) (bool, error) {
 	var ledger storage.Ledger
 	err := retryStore(ctx, j.life.log, "read ledger", func() (err error) {
 		ledger, err = j.life.store.Ledger(ctx, j.run.ID)
 		return err
 	})
-	return ledger.Fetched+ledger.Failed >= int64(j.rules.spec.MaxPages), err
+	return p.reached(ledger.Fetched + ledger.Failed), err
 }
 
 // putBack returns a popped claim to its buffer; nothing of the host starts before until.
@@ -385,6 +410,16 @@ func (j *job) waitsFor(now time.Time) (why string, until time.Time) {
 		return "URLs that met trouble are tried again", j.due
 	}
 	return why, until
+}
+
+// sleep waits a while, or until the crew is to stop.
+func (j *job) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // wait returns false when the crew is to stop.

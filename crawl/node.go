@@ -55,8 +55,13 @@ type Config struct {
 	// Turn is how long a worker serves a run before it asks which is next; 2 s.
 	Turn time.Duration
 
-	Log *slog.Logger // default: discard
-	Now func() time.Time
+	// MayStore is asked before work is begun; an error, whose text people read, keeps the node from starting requests until it is
+	// gone (a disk that is nearly full). It is asked a few times a second and must not block. nil: always.
+	MayStore func() error
+
+	Metrics Metrics      // default: nobody is told
+	Log     *slog.Logger // default: discard
+	Now     func() time.Time
 }
 
 const (
@@ -106,6 +111,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = noMetrics{}
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -135,7 +143,7 @@ func (n *Node) Run(ctx context.Context) error {
 		err = l.run(ctx)
 		n.setLife(nil)
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		if e := sess.Leave(leave); e != nil && !errors.Is(e, coord.ErrFenced) {
+		if e := sess.Leave(leave); e != nil && !errors.Is(e, coord.ErrFenced) && !errors.Is(err, storage.ErrFull) {
 			n.log.Warn("leave the cluster", "node", sess.ID().String(), "err", e)
 		}
 		cancel()

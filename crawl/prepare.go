@@ -289,6 +289,9 @@ func (j *job) fetchAside(ctx context.Context, url, accept string, maxBody int64,
 // asideStart tries to take everything one request needs, or says how long to wait.
 func (j *job) asideStart(ctx context.Context, state *host, key coord.Key, need coord.Need, url string) (coord.Permit, time.Duration, error) {
 	now := j.life.cfg.Now()
+	if j.life.mayStore() != nil {
+		return nil, storeLooked, nil
+	}
 	if until, _, closed := j.life.sess.Gate(key); closed {
 		return nil, until.Sub(now), nil
 	}
@@ -328,7 +331,7 @@ func (j *job) readSitemaps(ctx context.Context, roots []string, fence storage.Fe
 		return err
 	}
 	limits := sitemap.PlanLimits{}
-	if n := j.rules.spec.MaxPages; n > 0 {
+	if n := j.pageLimit().most; n > 0 {
 		limits.MaxURLs = max(20*n, 10_000) // the most urgent of these are crawled
 	}
 	plan := sitemap.NewPlan(limits)

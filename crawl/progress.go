@@ -127,6 +127,9 @@ func (j *job) snapshot(now time.Time) Snapshot {
 	}
 	p.mu.Unlock()
 	s.Waiting, s.Until = j.waitsFor(now)
+	if err := j.life.mayStore(); err != nil {
+		s.Waiting, s.Until = err.Error(), time.Time{}
+	}
 	if s.Waiting == "" {
 		if err := j.life.sess.MayWork(); err != nil {
 			s.Waiting = "coordination: " + err.Error()

@@ -52,9 +52,11 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 		if run.State == storage.RunFinishing {
 			work = l.finishRun
 		}
-		if err := work(ctx, j); err != nil && ctx.Err() == nil {
+		step, done := j.stoppable(ctx)
+		if err = work(step, j); err != nil && step.Err() == nil {
 			l.stepFailed(ctx, j, err)
 		}
+		done()
 		l.closeJob(j)
 		l.leaveSeat(seat)
 		if err == nil && run.State == storage.RunFinishing && ctx.Err() == nil {
@@ -87,6 +89,7 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 		}
 		if n := j.starts.Load(); n == starts && j.inflight.Load() == 0 {
 			// Nothing to do here now: another run goes first, if there is one.
+			l.wasted.Add(1)
 			l.backOff(j.run.ID, l.cfg.Now().Add(l.cfg.Turn))
 		} else {
 			starts = n
@@ -155,7 +158,7 @@ func limitReached(_ storage.Reason, j *job) string {
 	if j.timeUp() {
 		return "time limit reached"
 	}
-	return "page limit reached"
+	return j.pageLimit().why
 }
 
 // countTime adds the time since began to what the run was worked on; the first seat counts for all.
@@ -168,7 +171,7 @@ func (l *life) countTime(j *job, seat storage.Seat, began time.Time) time.Time {
 	j.progress.worked.Add(int64(worked))
 	ctx, cancel := context.WithTimeout(l.hard, 5*time.Second)
 	defer cancel()
-	if err := l.store.UpdateRun(ctx, j.run.ID, storage.RunUpdate{Worked: worked}); err != nil && l.hard.Err() == nil {
+	if err := l.store.UpdateRun(ctx, j.run.ID, storage.RunUpdate{Worked: worked}); err != nil && l.hard.Err() == nil && !errors.Is(err, storage.ErrFull) {
 		l.log.Warn("count time", "run", j.run.ID, "err", err)
 	}
 	return now

@@ -85,7 +85,6 @@ func prescanMeta(b []byte, i int) (label string, next int) {
 			}
 		case equalFold(name, "charset"):
 			needPragma = 2
-			charset = ""
 			if c := string(trimSpace(value)); knownCharset(c) {
 				charset = c
 			} else {

@@ -81,7 +81,7 @@ func callerEnded(ctx context.Context) error {
 }
 
 func (e *endedError) Error() string {
-	if e.cause == e.err {
+	if errors.Is(e.err, e.cause) {
 		return e.err.Error()
 	}
 	return e.err.Error() + ": " + e.cause.Error()

@@ -95,7 +95,7 @@ func TestRequestOnTheWire(t *testing.T) {
 				t.Errorf("no %q in %q", line, got)
 			}
 		}
-		if len(own) != 2 || own["accept"][0] != "text/plain" {
+		if len(own) != 2 || !slices.Equal(own["accept"], []string{"text/plain"}) { //nolint:staticcheck // not canonical on purpose
 			t.Errorf("the caller's header was changed: %v", own)
 		}
 	})
