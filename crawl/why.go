@@ -70,7 +70,10 @@ func (s *Scene) WaitOf(w storage.Waiting) Wait {
 	case w.Suspended:
 		return Wait{Reason: "tenant " + r.Tenant + " is suspended"}
 	case w.Occupied > 0:
-		return s.hostWait(r)
+		if h := s.hostWait(r); h.Reason != "" {
+			return h
+		}
+		return Wait{Reason: s.allPaused()}
 	case r.Home != "" && !s.running(r.Home):
 		return Wait{Reason: cmp.Or(r.Reason, homeWords(r))}
 	}
@@ -148,6 +151,21 @@ const (
 	leftAlone   = "left alone for a while: "
 	askedToWait = " and asked to wait"
 )
+
+// allPaused says why nobody in the cluster begins anything; empty where somebody does.
+func (s *Scene) allPaused() string {
+	why := ""
+	for _, l := range s.Live {
+		if l.Role != coord.RoleNode && l.Role != coord.RoleCrawl {
+			continue
+		}
+		if l.Paused == "" {
+			return ""
+		}
+		why = l.Paused
+	}
+	return why
+}
 
 // noWorker says why no worker can serve a run now; empty where one can.
 func (s *Scene) noWorker(r storage.Run) string {
