@@ -23,8 +23,19 @@
 // transaction knows the ids of what it inserts beforehand and afterwards finds what was new by a range of ids, in one round trip;
 // on SQLite, where the id is the rowid, the rows of a run stand together.
 //
+// # Seats and places
+//
+// A worker's seat on a run is a row (run_id, n) of seat, an active run's place under its tenant's tariff a row (tenant, n) of run_place.
+// Who takes one takes the smallest free n, and only while fewer are taken than allowed: so n is among the allowed, two who see the
+// same take the same n, and the primary key refuses the second. A run has a place exactly while it is preparing, crawling or
+// finishing; every statement that changes its state holds the row's lock and takes or frees the place in the same transaction.
+// Tenants without a limit have places beyond 2^32, a number for each run, and never wait for each other.
+//
 // # Counters
 //
 // tally holds what [Store.Ledger] adds up, in shards so that writers seldom meet; they change in the transaction of the results they count.
 // The page limit's counter in run is kept only for runs that have one, under a lock on the row.
+//
+// A tenant's stored pages are added up from them: once for a run that has been over for ten minutes, whose sum stays in run.stored until
+// its state changes, each time for the few others. So results pay nothing for it, and reading costs one number a finished run.
 package sqlstore

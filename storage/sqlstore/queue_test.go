@@ -20,7 +20,7 @@ func fillQueue(t testing.TB, db *sqldb.DB, first, tenants, runs int, state strin
 	bulk(t, db, fmt.Sprintf(`INSERT INTO run (id, tenant, site, spec, home, state, resume_state, reason, wait_until, previous_id, created, started, finished, worked_us,
 		concurrency, served, next_url, allotted, inlinked, deleting)
 		SELECT %d + i, %s, 'example.com', NULL, '', '%s', '', '', 0, 0, 1, 0, %s, 0, 0, 1, 1, NULL, 0, 0 FROM %s WHERE i < %d`,
-		first, name, state, map[bool]string{true: "1", false: "0"}[state == "done"], series(db.Dialect(), tenants*runs), tenants*runs))
+		first, name, state, map[bool]string{true: "1", false: "0"}[state == "done"], series(db.Dialect(), max(tenants*runs, 2)), tenants*runs))
 }
 
 // scansRuns finds steps that read all runs.

@@ -3,6 +3,8 @@ package storagetest
 import (
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,6 +244,34 @@ func testDeleteTenant(t *testing.T, open Open) {
 		wantLedger(t, s, runs[1], 30, 0, 0, 0, 30, 0, 0)
 		if list := must(s.Schedules(ctx, ""))(t); len(list) != 1 || list[0].Tenant != "kept" {
 			t.Errorf("got %+v", list)
+		}
+	})
+	t.Run("no run outlives it that was created meanwhile", func(t *testing.T) {
+		addTenant(t, s, "busy", storage.Tariff{})
+		var wg sync.WaitGroup
+		var made atomic.Int64
+		for range 4 {
+			other := open(t)
+			wg.Go(func() {
+				for {
+					_, err := other.CreateRun(ctx, storage.NewRun{Tenant: "busy", Site: host})
+					if err != nil {
+						wantErr(t, err, storage.ErrNotFound)
+						return
+					}
+					made.Add(1)
+				}
+			})
+		}
+		until(t, "some runs are created", func() bool { return made.Load() >= 10 })
+		for done := false; !done; {
+			var err error
+			done, err = s.DeleteTenant(ctx, "busy", 100)
+			check(t, err)
+		}
+		wg.Wait()
+		if list := must(s.ListRuns(ctx, storage.RunFilter{Tenant: "busy"}))(t); len(list) != 0 {
+			t.Errorf("%d of %d runs are left", len(list), made.Load())
 		}
 	})
 	t.Run("its name can be used again", func(t *testing.T) {
