@@ -51,7 +51,7 @@ type host struct {
 	inflight int
 	limit    float64 // requests in flight allowed now, 1..cap
 	cap      float64
-	halved   time.Time // last halving: trouble of one round counts once
+	counted  time.Time // last trouble that counted: that of one round counts once
 
 	failures  int // in a row, without a success
 	class     trouble
@@ -64,7 +64,7 @@ const (
 	failuresToCool  = 5
 	forbiddenToCool = 10
 	maxCooldowns    = 5 // doublings; after them the host is given up
-	halvingRound    = time.Second
+	failureRound    = time.Second
 )
 
 // cooling returns the first and the longest pause for a class of trouble.
@@ -152,15 +152,17 @@ func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown t
 		}
 		return 0
 	}
-	if t != forbidden && now.Sub(h.halved) >= halvingRound {
-		h.halved = now
+	// What was in flight together fails together: one event, not a row of them. Else a site that restarts within a second, or a
+	// folder of pages nobody may see, would be left alone for minutes.
+	if now.Sub(h.counted) < failureRound && h.cooldowns == 0 {
+		return 0
+	}
+	h.counted = now
+	if t != forbidden {
 		h.limit = max(1, h.limit/2)
 	}
-	if t == h.class {
-		h.failures++
-	} else {
-		h.class, h.failures = t, h.failures+1
-	}
+	h.class = t
+	h.failures++
 	need := failuresToCool
 	if t == forbidden {
 		need = forbiddenToCool

@@ -41,11 +41,13 @@ func TestTroubleOfOneRoundCountsOnce(t *testing.T) {
 	for range 24 {
 		h.enter(now)
 	}
-	for range 3 {
-		h.report(timedOut, 0, now)
+	for range 24 {
+		if d := h.report(timedOut, 0, now); d > 0 {
+			t.Fatalf("left alone for %v after requests that were in flight together", d)
+		}
 	}
-	if h.limit != 12 {
-		t.Errorf("limit %v, want 12", h.limit)
+	if h.limit != 12 || h.failures != 1 {
+		t.Errorf("limit %v after %d failures, want 12 after 1", h.limit, h.failures)
 	}
 }
 
