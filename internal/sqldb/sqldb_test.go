@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"deepcrawl/internal/sqldb"
 	"deepcrawl/internal/testenv"
@@ -349,4 +350,49 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("tables of others: got %v, want %v", err, sqldb.ErrForeign)
 		}
 	})
+}
+
+func TestABusyProcessStarvesNobody(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	busy, set := prepare(t, dsn, sqldb.Options{})
+	other := open(t, dsn, sqldb.Options{})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := int64(0); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			err := busy.Do(t.Context(), func(tx *sqldb.Tx) error {
+				for i := range int64(200) { // a few milliseconds
+					tx.Exec(set.Get("add"), n*200+i, fmt.Sprint("busy", n, ".", i), []byte(nil))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var longest time.Duration
+	for i := range int64(40) {
+		at := time.Now()
+		err := other.Do(t.Context(), func(tx *sqldb.Tx) error {
+			tx.Exec(set.Get("add"), -1-i, fmt.Sprint("other", i), []byte(nil))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(at))
+	}
+	close(stop)
+	wg.Wait()
+	t.Logf("the longest wait was %v", longest)
+	if longest > 2*time.Second {
+		t.Errorf("a transaction waited %v", longest)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -57,6 +58,9 @@ func openSQLite(_ context.Context, a address, opt *Options) (_ backend, err erro
 		return nil, err
 	}
 	if err := w.prepareFile(opt.Create); err != nil {
+		return nil, err
+	}
+	if err := w.exec("PRAGMA busy_timeout = 0"); err != nil { // see start
 		return nil, err
 	}
 	db.writer <- w
@@ -326,7 +330,7 @@ func (s *sqliteSession) eager() bool { return true }
 
 func (s *sqliteSession) flush(ctx context.Context, ops []op, last bool) (bool, error) {
 	if !s.begun && len(ops) > 0 {
-		if _, err := s.run(s.begin, nil, nil); err != nil {
+		if err := s.start(ctx); err != nil {
 			return false, err
 		}
 		s.begun = true
@@ -343,6 +347,35 @@ func (s *sqliteSession) flush(ctx context.Context, ops []op, last bool) (bool, e
 		s.begun = false
 	}
 	return false, nil
+}
+
+// How long a transaction waits for other processes to let go of the file, and how often it looks.
+const (
+	lockWait  = 5 * time.Second
+	lockLook  = 500 * time.Microsecond
+	lockLooks = 3 * lockLook // a random part of it is added, so that two do not look in step
+)
+
+// start begins the transaction. SQLite's own waiting grows to 100 ms between looks, and starves beside a process that takes the file
+// again right after each commit.
+func (s *sqliteSession) start(ctx context.Context) error {
+	deadline := time.Now().Add(lockWait)
+	for {
+		_, err := s.run(s.begin, nil, nil)
+		if err == nil || !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockLook + rand.N(lockLooks)):
+		}
+	}
+}
+
+func isBusy(err error) bool {
+	var se *sqlite.Error
+	return errors.As(err, &se) && se.Code()&0xff == 5
 }
 
 func (s *sqliteSession) op(ctx context.Context, o *op) error {

@@ -105,7 +105,7 @@ func (r *seenRun) has(k *storage.Key) bool {
 }
 
 func (g *seenSegment) has(k *storage.Key) bool {
-	if len(g.slots) == 0 {
+	if len(g.slots) == 0 || *k == (storage.Key{}) {
 		return false
 	}
 	mask := uint64(len(g.slots) - 1)
