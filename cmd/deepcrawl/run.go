@@ -40,6 +40,7 @@ func (p *program) runCommand() *cli.Command {
 			},
 			p.runAddCommand(),
 			{Name: "show", Usage: "show one run", ArgsUsage: "RUN", Flags: flags(), Action: p.runShow},
+			p.runWhyCommand(),
 			change("pause", "stop working on runs until they are resumed", pauseRun),
 			change("resume", "let paused runs go on", resumeRun),
 			change("cancel", "end runs for good; what was stored stays", cancelRun),
@@ -91,18 +92,23 @@ func (p *program) runList(c *cli.Context) error {
 		}
 		filter.States = append(filter.States, storage.RunState(s))
 	}
-	return p.withStore(c, mustExist, func(st storage.Store) error {
-		runs, err := st.ListRuns(c.Context, filter)
+	return p.withCluster(c, func(o opened) error {
+		runs, err := o.store.ListRuns(c.Context, filter)
 		if err != nil {
 			return fmt.Errorf("list runs: %w", err)
 		}
+		why, err := p.waitWords(c.Context, o, runs...)
+		if err != nil {
+			return err
+		}
 		rows := make([]runRow, 0, len(runs))
-		for _, r := range runs {
-			l, err := st.Ledger(c.Context, r.ID)
+		for i := range runs {
+			l, err := o.store.Ledger(c.Context, runs[i].ID)
 			if err != nil {
-				return fmt.Errorf("count run %d: %w", r.ID, err)
+				return fmt.Errorf("count run %d: %w", runs[i].ID, err)
 			}
-			rows = append(rows, newRunRow(r, l))
+			why.tell(&runs[i])
+			rows = append(rows, newRunRow(runs[i], l))
 		}
 		if c.Bool("json") {
 			return p.printJSON(rows)
@@ -131,10 +137,10 @@ func runStateWords() string {
 
 // waits is why a run waits and until when, for people.
 func waits(r storage.Run) string {
-	if r.Until.IsZero() || r.State.Terminal() {
+	if r.State.Terminal() {
 		return r.Reason
 	}
-	return strings.TrimSpace(r.Reason + " until " + r.Until.Local().Format("15:04:05 MST"))
+	return crawl.Wait{Reason: r.Reason, Until: r.Until}.String()
 }
 
 // runDetail is run show in JSON.
@@ -152,7 +158,8 @@ type runDetail struct {
 }
 
 func (p *program) runShow(c *cli.Context) error {
-	return p.withStore(c, mustExist, func(st storage.Store) error {
+	return p.withCluster(c, func(o opened) error {
+		st := o.store
 		id, err := oneRun(c, st)
 		if err != nil {
 			return err
@@ -161,6 +168,11 @@ func (p *program) runShow(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
+		why, err := p.waitWords(c.Context, o, r)
+		if err != nil {
+			return err
+		}
+		why.tell(&r)
 		if c.Bool("json") {
 			spec, err := crawl.DecodeSpec(r.Spec)
 			if err != nil {
@@ -191,6 +203,9 @@ func loadRun(ctx context.Context, st storage.Store, id storage.RunID) (storage.R
 func ofRun(id storage.RunID, err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return usagef("run %d: no such run; deepcrawl run list shows them", id)
+	}
+	if strings.HasPrefix(err.Error(), fmt.Sprintf("run %d: ", id)) {
+		return err // the store has said so
 	}
 	return fmt.Errorf("run %d: %w", id, err)
 }
