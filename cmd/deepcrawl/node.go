@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ func (p *program) nodeCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "idle-exit", Value: defaultIdleExit, Usage: "leave after `DURATION` without work"},
 			&cli.BoolFlag{Name: "forever", Usage: "never leave for lack of work (for systemd)"},
+			&cli.BoolFlag{Name: soakTimingFlag, Hidden: true},
 		}, settingFlags(keys...)...),
 		Action: p.node,
 	}
@@ -83,6 +85,9 @@ func (p *program) node(c *cli.Context) error {
 	}
 	defer func() { _ = cl.close() }()
 	cl.lock, cl.node, cl.role = lock, id, coord.RoleNode
+	if c.Bool(soakTimingFlag) {
+		cl.timing = coord.SoakTiming()
+	}
 
 	debug.SetGCPercent(gcPercent)
 	var node *crawl.Node
@@ -102,7 +107,7 @@ func (p *program) node(c *cli.Context) error {
 	if err != nil {
 		return explain(cfg, err)
 	}
-	log.Info("node ends", "node", string(id))
+	log.Info("node ends", "node", string(id), "goroutines", runtime.NumGoroutine())
 	return nil
 }
 

@@ -187,6 +187,8 @@ func SlowRecovery(recoveries []Recovery, allowed time.Duration) []Violation {
 type Bounds struct {
 	Memory  int64 // resident bytes
 	Sockets int   // when there is no work left
+	// Goroutines left when a node has ended its work and is about to exit.
+	Goroutines int
 }
 
 // OverBounds finds processes that used too much, or ended in a way nobody asked for.

@@ -94,6 +94,18 @@ func BadLines(lines []LogLine, outages []Span, slack time.Duration) []Violation 
 	return vs
 }
 
+// Leaks finds nodes that had more goroutines left at their end than the most allowed, by what they logged.
+func Leaks(lines []LogLine, most int) []Violation {
+	var vs []Violation
+	for _, l := range lines {
+		n, ok := l.Attrs["goroutines"].(float64)
+		if l.Msg == "node ends" && ok && int(n) > most {
+			vs = append(vs, Violation{Rule: RuleLeak, At: l.At, Detail: fmt.Sprintf("node %s had %d goroutines left at its end, allowed are %d", l.Node, int(n), most)})
+		}
+	}
+	return vs
+}
+
 func cut(s string) string {
 	if len(s) > 400 {
 		return s[:400] + "…"

@@ -99,6 +99,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	vs = append(vs, SlowRecovery(recoveries, t.Recovery()+t.Late)...)
 	vs = append(vs, OverBounds(e.Lives, t.Bounds)...)
 	vs = append(vs, BadLines(e.Log, e.Outages, t.Recovery())...)
+	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
 	worst, starved := Starved(e.Hits, e.Lives, e.Stalls, t)
 	vs = append(vs, starved...)

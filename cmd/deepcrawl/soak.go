@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deepcrawl/coord"
+	"deepcrawl/crawl"
+	"deepcrawl/internal/config"
+	"deepcrawl/soak"
+	"deepcrawl/soak/chaos"
+	"deepcrawl/storage"
+)
+
+// soakTimingFlag makes a node run under coord.SoakTiming. Only the soak gives it: with an operator's database every node must run
+// under the same constants.
+const soakTimingFlag = "soak-times"
+
+func (p *program) clusterSoakCommand() *cli.Command {
+	return &cli.Command{
+		Name: "soak", Usage: "prove a cluster polite and lossless before rollout",
+		Description: "Starts a synthetic site and real nodes of this binary, lets several tenants crawl the site, injects faults, and judges from what\n" +
+			"the site saw. Works in a folder and a schema, database and key prefix of its own, removed at the end.",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "nodes", Value: 3, Usage: "node processes"},
+			&cli.IntFlag{Name: "workers", Value: 2, Usage: "workers of each node"},
+			&cli.IntFlag{Name: "runs", Value: 3, Usage: "runs of the whole site; a gentle one with a page limit is added"},
+			&cli.IntFlag{Name: "pages", Value: 240, Usage: "pages of the site"},
+			&cli.IntFlag{Name: "host-cap", Value: 8, Usage: "requests in flight to one host, over everything"},
+			&cli.IntFlag{Name: "latency", Value: 20, Usage: "of the site, in `MS`"},
+			&cli.StringFlag{Name: "db", Value: "sqlite", Usage: "sqlite, postgres (pg), mysql, or a DSN; the server is that of " + config.KeyDB + ", else a private one is started"},
+			&cli.StringFlag{Name: "coord", Value: "db", Usage: "db or redis"},
+			&cli.StringFlag{Name: "redis", Usage: "Redis server (" + config.KeyRedisURL + ")"},
+			&cli.IntFlag{Name: "port", Value: 8080, Usage: "of the site on 127.0.0.1 and 127.0.0.2; 0: any"},
+			&cli.IntFlag{Name: "kill", Usage: "kill -9 a random node `SECONDS` after all are working, and again until half the pages are done"},
+			&cli.BoolFlag{Name: "no-restart", Usage: "leave a killed node dead; else it is started again after 1 s"},
+			&cli.StringFlag{Name: "chaos", Usage: "faults, with commas: " + kindWords() + ", " + chaos.All},
+			&cli.BoolFlag{Name: "production-times", Usage: "the constants of production instead of short ones"},
+			&cli.IntFlag{Name: "seed", Value: 1, Usage: "of the site and of chance"},
+			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "of the crawls"},
+			&cli.BoolFlag{Name: "keep", Usage: "leave folder and database behind, and say where"},
+			jsonFlag(),
+			&cli.StringFlag{Name: "o", Usage: "write a report with a picture to `FILE`, one HTML page"},
+			&cli.StringFlag{Name: "config", Usage: "settings `FILE`"},
+		},
+		Action: p.clusterSoak,
+	}
+}
+
+func kindWords() string {
+	var words []string
+	for _, k := range chaos.Kinds() {
+		words = append(words, string(k))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (p *program) clusterSoak(c *cli.Context) error {
+	if err := noArgs(c); err != nil {
+		return err
+	}
+	o, err := p.soakOptions(c)
+	if err != nil {
+		return err
+	}
+	view := &soakView{p: p, quiet: c.Bool("json")}
+	o.Say, o.Progress = view.say, view.progress
+	o.Say(fmt.Sprintf("%d nodes of %d workers on %s, %d runs of %d pages, host cap %d, seed %d", o.Nodes, o.Workers, soakDatabase(o.DB), o.Runs, o.Pages, o.HostCap, o.Seed))
+	o.Say("times: " + o.Times.String())
+	res, err := soak.Execute(c.Context, o)
+	view.clear()
+	if err != nil {
+		if errors.Is(err, context.Canceled) && c.Context.Err() != nil {
+			return errInterrupted
+		}
+		return err
+	}
+	if file := c.String("o"); file != "" {
+		if err := writeSoakReport(file, res); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		err = p.printJSON(res)
+	} else {
+		err = res.Print(p.stdout)
+	}
+	if err != nil {
+		return err
+	}
+	if !res.OK {
+		return fmt.Errorf("soak: %s", plural(int64(len(res.Violations)), "violation"))
+	}
+	return nil
+}
+
+// soakOptions reads the flags. The settings' file and environment give the servers only.
+func (p *program) soakOptions(c *cli.Context) (soak.Options, error) {
+	var o soak.Options
+	cfg, err := config.Load(config.Input{
+		Flags: map[string]string{}, Environ: p.environ, File: c.String("config"), Files: config.DefaultFiles(), ReadFile: os.ReadFile, Version: p.version,
+	})
+	if err != nil {
+		return o, err
+	}
+	for _, name := range []string{"latency", "kill", "seed"} {
+		if c.Int(name) < 0 || name == "kill" && c.IsSet(name) && c.Int(name) == 0 {
+			return o, usagef("--%s: %d is not allowed; allowed: a positive number", name, c.Int(name))
+		}
+	}
+	if c.Duration("timeout") <= 0 {
+		return o, usagef("--timeout: %v is not allowed; allowed: a duration such as 10m", c.Duration("timeout"))
+	}
+	o = soak.Options{
+		Nodes: c.Int("nodes"), Workers: c.Int("workers"), Runs: c.Int("runs"), Pages: c.Int("pages"), HostCap: c.Int("host-cap"),
+		Latency: time.Duration(c.Int("latency")) * time.Millisecond, Port: c.Int("port"), Coord: c.String("coord"), Redis: c.String("redis"),
+		Kill: time.Duration(c.Int("kill")) * time.Second, NoRestart: c.Bool("no-restart"), Seed: uint64(c.Int("seed")),
+		Timeout: c.Duration("timeout"), Keep: c.Bool("keep"), Setup: p.soakSetup,
+	}
+	if o.Executable, err = os.Executable(); err != nil {
+		return o, fmt.Errorf("find this binary: %w", err)
+	}
+	timing := coord.DefaultTiming()
+	if !c.Bool("production-times") {
+		timing = coord.SoakTiming()
+		o.NodeFlags = []string{"--" + soakTimingFlag}
+	}
+	o.Times = soak.Times{Beat: timing.Beat, View: timing.View, Deadline: timing.Request, Pause: timing.Pause, Death: timing.Death}
+	if o.DB, err = soakServer(c.String("db"), cfg.DB); err != nil {
+		return o, err
+	}
+	switch o.Coord {
+	case "db":
+		o.Redis = ""
+	case "redis":
+		if o.Redis == "" {
+			o.Redis = cfg.RedisURL
+		}
+	default:
+		return o, usagef("--coord: %q is not allowed; allowed: db, redis", o.Coord)
+	}
+	kinds, all, err := chaos.Parse(c.String("chaos"))
+	if err != nil {
+		return o, usagef("--chaos: %v", err)
+	}
+	o.Chaos, o.ChaosAll = kinds, all
+	if err := o.Check(); err != nil {
+		return o, usagef("%s", err)
+	}
+	return o, nil
+}
+
+// soakServer turns --db into what the soak takes: a word finds its server in the settings, else it stays a word and means a private
+// one.
+func soakServer(db, set string) (string, error) {
+	if strings.Contains(db, ":") {
+		return db, nil
+	}
+	scheme, _, _ := strings.Cut(set, ":")
+	of := map[string]string{"pg": "postgres", "postgresql": "postgres", "mariadb": "mysql"}
+	plain := func(s string) string {
+		if other, ok := of[s]; ok {
+			return other
+		}
+		return s
+	}
+	switch word := plain(db); word {
+	case "sqlite":
+		return "sqlite", nil
+	case "postgres", "mysql":
+		if plain(scheme) == word {
+			return set, nil
+		}
+		return word, nil
+	}
+	return "", usagef("--db: %q is not allowed; allowed: sqlite, postgres, pg, mysql or a DSN", db)
+}
+
+// soakDatabase says which server is used.
+func soakDatabase(db string) string {
+	switch scheme, _, isDSN := strings.Cut(db, ":"); {
+	case db == "sqlite":
+		return "SQLite"
+	case !isDSN:
+		return "a private server of " + scheme
+	}
+	return config.Mask(db)
+}
+
+// soakSetup makes the tables and orders the runs.
+func (p *program) soakSetup(ctx context.Context, dsn string, o soak.Order) ([]int64, error) {
+	cfg := &config.Config{DB: dsn}
+	st, err := p.open(ctx, cfg, create)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = st.Close() }() // each call below has committed
+	cl, err := p.openCluster(ctx, cfg, create)
+	if err != nil {
+		return nil, err
+	}
+	if err := cl.close(); err != nil {
+		return nil, err
+	}
+	tenants, ok := st.(storage.Tenants)
+	if !ok {
+		return nil, errors.New("the store keeps no tenants")
+	}
+	for _, t := range o.Tenants {
+		if err := tenants.PutTariff(ctx, storage.Tariff{Name: t.Name, Parallel: t.Parallel, Workers: t.Workers}); err != nil {
+			return nil, err
+		}
+		if err := tenants.PutTenant(ctx, storage.Tenant{Name: t.Name, Tariff: t.Name}); err != nil {
+			return nil, err
+		}
+	}
+	var ids []int64
+	for _, r := range o.Runs {
+		spec := crawl.Spec{Seeds: r.Seeds, Profile: r.Profile, MaxPages: r.MaxPages, UserAgent: r.Agent}
+		if err := spec.Check(); err != nil {
+			return nil, err
+		}
+		profile, err := crawl.ParseProfile(r.Profile)
+		if err != nil {
+			return nil, err
+		}
+		run, err := st.CreateRun(ctx, storage.NewRun{Tenant: r.Tenant, Site: spec.Site(), Spec: spec.Encode(), Concurrency: profile.Concurrency})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, int64(run.ID))
+	}
+	return ids, nil
+}
+
+func writeSoakReport(file string, res *soak.Result) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return usagef("-o: cannot write %s: %v", file, pathCause(err))
+	}
+	if err := res.WritePage(f); err != nil {
+		_ = f.Close() // the first error is the one to tell
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return f.Close()
+}

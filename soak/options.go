@@ -1,0 +1,124 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"deepcrawl/soak/chaos"
+)
+
+// Times are the constants of coordination the nodes run under; see the protocol's page.
+type Times struct {
+	Beat     time.Duration
+	View     time.Duration // E
+	Deadline time.Duration // M: of a request
+	Pause    time.Duration // P
+	Death    time.Duration // T: silence after which a session is dead
+}
+
+func (t Times) String() string {
+	return fmt.Sprintf("beat %v, view %v, request deadline %v, pause %v, death %v", t.Beat, t.View, t.Deadline, t.Pause, t.Death)
+}
+
+// Options of a soak.
+type Options struct {
+	Nodes, Workers int // workers of each node
+	Runs, Pages    int // pages of the site each run crawls
+	HostCap        int
+	Latency        time.Duration // of the site
+
+	// DB is the database: sqlite, or a DSN in which a schema or a database is made for the soak, or postgres or mysql for a private
+	// server started from installed programs.
+	DB string
+	// Coord is db or redis; Redis the server's URL.
+	Coord, Redis string
+	Port         int // of the site
+
+	// Kill, when not 0, kills a random node this long after all are working, and again and again until half of the pages are done.
+	Kill      time.Duration
+	NoRestart bool // a killed node stays dead; else it is started again after a second
+	Chaos     []chaos.Kind
+	ChaosAll  bool // and every fault that these databases allow
+
+	Times     Times
+	NodeFlags []string // further flags of the node processes, such as those that set the times
+	Seed      uint64
+	Timeout   time.Duration
+	Keep      bool // leave folder and database behind
+
+	Executable string // the binary whose nodes are tried
+	// Setup makes the tables in a database and orders the runs: it is the product's own code.
+	Setup func(ctx context.Context, dsn string, o Order) (runs []int64, err error)
+	// Say gets lines for the person who watches; Progress the state of things every half second. Either may be nil.
+	Say      func(line string)
+	Progress func(Progress)
+}
+
+// Order is what the soak wants crawled.
+type Order struct {
+	Tenants []Tenant
+	Runs    []Run
+}
+
+// Tenant is a tenant with a tariff of its own.
+type Tenant struct {
+	Name              string
+	Parallel, Workers int
+}
+
+// Run is one crawl.
+type Run struct {
+	Tenant, Agent string
+	Seeds         []string
+	Profile       string
+	MaxPages      int // 0: all
+}
+
+// Progress is how a soak stands.
+type Progress struct {
+	Phase    string
+	Since    time.Duration
+	Requests int
+	Wanted   int // requests the site will see about
+	InFlight int
+	Runs     map[string]int // by state
+	Nodes    int            // running
+	Faults   int
+	Mode     string // of coordination
+}
+
+// Limits of the options; the command names the flags.
+const (
+	maxNodes = 50
+	maxRuns  = 50
+)
+
+// Check returns an error that names the option and what is allowed.
+func (o *Options) Check() error {
+	for _, f := range []struct {
+		name     string
+		v        int
+		min, max int
+	}{
+		{"nodes", o.Nodes, 1, maxNodes}, {"workers", o.Workers, 1, 100}, {"runs", o.Runs, 1, maxRuns}, {"pages", o.Pages, 10, 1_000_000},
+		{"host-cap", o.HostCap, 1, 1000}, {"port", o.Port, 0, 65535},
+	} {
+		if f.v < f.min || f.v > f.max {
+			return fmt.Errorf("--%s: %d is not allowed; allowed: %d to %d", f.name, f.v, f.min, f.max)
+		}
+	}
+	if o.Latency < 0 || o.Latency > o.Times.Deadline/2 {
+		return fmt.Errorf("--latency: %v is not allowed; allowed: up to half the request deadline of %v", o.Latency, o.Times.Deadline)
+	}
+	if o.Kill < 0 {
+		return fmt.Errorf("--kill: %v is not allowed; allowed: a number of seconds from 1", o.Kill)
+	}
+	if o.NoRestart && o.Kill > 0 && o.Nodes < 2 {
+		return fmt.Errorf("--no-restart: the only node would stay dead; allowed: with 2 nodes or more")
+	}
+	if o.Coord == "redis" && o.Redis == "" {
+		return fmt.Errorf("--coord: redis needs a server; set --redis or DEEPCRAWL_REDIS_URL")
+	}
+	return nil
+}
