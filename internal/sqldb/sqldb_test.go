@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -357,9 +358,11 @@ func TestABusyProcessStarvesNobody(t *testing.T) {
 	busy, set := prepare(t, dsn, sqldb.Options{})
 	other := open(t, dsn, sqldb.Options{})
 	stop := make(chan struct{})
+	var rounds atomic.Int64
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := int64(0); ; n++ {
+			rounds.Store(n)
 			select {
 			case <-stop:
 				return
@@ -378,7 +381,7 @@ func TestABusyProcessStarvesNobody(t *testing.T) {
 		}
 	})
 	var longest time.Duration
-	for i := range int64(40) {
+	for i := int64(0); rounds.Load() < 100; i++ {
 		at := time.Now()
 		err := other.Do(t.Context(), func(tx *sqldb.Tx) error {
 			tx.Exec(set.Get("add"), -1-i, fmt.Sprint("other", i), []byte(nil))

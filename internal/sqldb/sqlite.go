@@ -352,8 +352,8 @@ func (s *sqliteSession) flush(ctx context.Context, ops []op, last bool) (bool, e
 // How long a transaction waits for other processes to let go of the file, and how often it looks.
 const (
 	lockWait  = 5 * time.Second
-	lockLook  = 500 * time.Microsecond
-	lockLooks = 3 * lockLook // a random part of it is added, so that two do not look in step
+	lockLook  = 100 * time.Microsecond
+	lockLooks = 2 * lockLook // a random part of it is added, so that two do not look in step
 )
 
 // start begins the transaction. SQLite's own waiting grows to 100 ms between looks, and starves beside a process that takes the file
