@@ -40,7 +40,7 @@ func (t *trial) inject(ctx context.Context) {
 	var mending sync.WaitGroup
 	defer mending.Wait()
 	for i := 0; ; i++ {
-		if !pause(ctx, interval) || t.mostDone() {
+		if !pause(ctx, interval) || i > 0 && t.mostDone() {
 			return
 		}
 		kind := kinds[i%len(kinds)] // each in turn at first, then at random

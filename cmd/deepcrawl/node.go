@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -36,7 +35,7 @@ func (p *program) nodeCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "idle-exit", Value: defaultIdleExit, Usage: "leave after `DURATION` without work"},
 			&cli.BoolFlag{Name: "forever", Usage: "never leave for lack of work (for systemd)"},
-			&cli.BoolFlag{Name: soakTimingFlag, Hidden: true},
+			&cli.StringFlag{Name: soakNodeFlag, Hidden: true},
 		}, settingFlags(keys...)...),
 		Action: p.node,
 	}
@@ -85,7 +84,7 @@ func (p *program) node(c *cli.Context) error {
 	}
 	defer func() { _ = cl.close() }()
 	cl.lock, cl.node, cl.role = lock, id, coord.RoleNode
-	if c.Bool(soakTimingFlag) {
+	if c.String(soakNodeFlag) == soakShort {
 		cl.timing = coord.SoakTiming()
 	}
 
@@ -107,7 +106,10 @@ func (p *program) node(c *cli.Context) error {
 	if err != nil {
 		return explain(cfg, err)
 	}
-	log.Info("node ends", "node", string(id), "goroutines", runtime.NumGoroutine())
+	if c.IsSet(soakNodeFlag) {
+		log.Info("left over", "goroutines", leftGoroutines(c.Context))
+	}
+	log.Info("node ends", "node", string(id))
 	return nil
 }
 

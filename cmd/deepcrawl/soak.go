@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -18,9 +19,28 @@ import (
 	"deepcrawl/storage"
 )
 
-// soakTimingFlag makes a node run under coord.SoakTiming. Only the soak gives it: with an operator's database every node must run
-// under the same constants.
-const soakTimingFlag = "soak-times"
+// soakNodeFlag is a hidden flag of deepcrawl node that only the soak gives. With the word soakShort the node runs under
+// coord.SoakTiming (on a database every node must run under the same constants); with any it logs at its end what it left over.
+const (
+	soakNodeFlag   = "soak"
+	soakShort      = "short-times"
+	soakProduction = "production-times"
+)
+
+// leftGoroutines counts the goroutines there are after a node has ended, once those that are about to end have had a moment.
+func leftGoroutines(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	least := runtime.NumGoroutine()
+	for {
+		select {
+		case <-ctx.Done():
+			return least
+		case <-time.After(50 * time.Millisecond):
+			least = min(least, runtime.NumGoroutine())
+		}
+	}
+}
 
 func (p *program) clusterSoakCommand() *cli.Command {
 	return &cli.Command{
@@ -127,9 +147,10 @@ func (p *program) soakOptions(c *cli.Context) (soak.Options, error) {
 		return o, fmt.Errorf("find this binary: %w", err)
 	}
 	timing := coord.DefaultTiming()
+	o.NodeFlags = []string{"--" + soakNodeFlag, soakProduction}
 	if !c.Bool("production-times") {
 		timing = coord.SoakTiming()
-		o.NodeFlags = []string{"--" + soakTimingFlag}
+		o.NodeFlags = []string{"--" + soakNodeFlag, soakShort}
 	}
 	o.Times = soak.Times{Beat: timing.Beat, View: timing.View, Deadline: timing.Request, Pause: timing.Pause, Death: timing.Death}
 	if o.DB, err = soakServer(c.String("db"), cfg.DB); err != nil {

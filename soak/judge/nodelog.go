@@ -99,7 +99,7 @@ func Leaks(lines []LogLine, most int) []Violation {
 	var vs []Violation
 	for _, l := range lines {
 		n, ok := l.Attrs["goroutines"].(float64)
-		if l.Msg == "node ends" && ok && int(n) > most {
+		if l.Msg == "left over" && ok && int(n) > most {
 			vs = append(vs, Violation{Rule: RuleLeak, At: l.At, Detail: fmt.Sprintf("node %s had %d goroutines left at its end, allowed are %d", l.Node, int(n), most)})
 		}
 	}
