@@ -12,11 +12,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deepcrawl/coord"
+	"deepcrawl/coord/sqlcoord"
 	"deepcrawl/crawl"
 	"deepcrawl/internal/config"
 	"deepcrawl/soak"
 	"deepcrawl/soak/chaos"
 	"deepcrawl/storage"
+	"deepcrawl/storage/sqlstore"
 )
 
 // soakNodeFlag is a hidden flag of deepcrawl node that only the soak gives. With the word soakShort the node runs under
@@ -217,18 +219,17 @@ func soakDatabase(db string) string {
 // soakSetup makes the tables and orders the runs.
 func (p *program) soakSetup(ctx context.Context, dsn string, o soak.Order) ([]int64, error) {
 	cfg := &config.Config{DB: dsn}
-	st, err := p.open(ctx, cfg, create)
+	if _, err := sqlstore.Migrate(ctx, dsn); err != nil {
+		return nil, explain(cfg, err)
+	}
+	if _, err := sqlcoord.Migrate(ctx, dsn); err != nil {
+		return nil, explain(cfg, err)
+	}
+	st, err := p.open(ctx, cfg, mustExist)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = st.Close() }() // each call below has committed
-	cl, err := p.openCluster(ctx, cfg, create)
-	if err != nil {
-		return nil, err
-	}
-	if err := cl.close(); err != nil {
-		return nil, err
-	}
 	tenants, ok := st.(storage.Tenants)
 	if !ok {
 		return nil, errors.New("the store keeps no tenants")
