@@ -110,6 +110,11 @@ func (h *host) enter(now time.Time) (ok, gone bool) {
 	if h.cooldowns > maxCooldowns {
 		return false, true
 	}
+	if h.failures > 0 && h.class != forbidden && now.Sub(h.counted) < failureRound {
+		// What would start now belongs to the round that failed. A host that refuses at once would fail every URL of the run
+		// before five rounds have been counted.
+		return false, false
+	}
 	limit := h.limit
 	if h.cooldowns > 0 {
 		limit = 1 // after a cooldown one request finds out

@@ -51,6 +51,28 @@ func TestTroubleOfOneRoundCountsOnce(t *testing.T) {
 	}
 }
 
+func TestNothingStartsInARoundThatFailedUntilASuccess(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	h.enter(now)
+	h.enter(now)
+	h.report(troubled, 0, now)
+	if ok, _ := h.enter(now.Add(failureRound - 1)); ok {
+		t.Error("let in while the round that failed lasts: a host that is down fails URLs as fast as they come")
+	}
+	h.report(fine, 0, now) // another request of the round went well
+	if ok, _ := h.enter(now); !ok {
+		t.Error("kept out after a success")
+	}
+	h.report(troubled, 0, now.Add(2*failureRound))
+	if ok, _ := h.enter(now.Add(3 * failureRound)); !ok {
+		t.Error("kept out after the round")
+	}
+	h.report(forbidden, 0, now.Add(5*failureRound))
+	if ok, _ := h.enter(now.Add(5 * failureRound)); !ok {
+		t.Error("kept out by a page that may not be seen")
+	}
+}
+
 func TestCooldownByClassDoublesAndASuccessClearsIt(t *testing.T) {
 	for _, c := range []struct {
 		class       trouble
