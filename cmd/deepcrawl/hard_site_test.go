@@ -183,7 +183,7 @@ func TestHardAnswers(t *testing.T) {
 		}
 		wholeLedger(t, dbOf(dir), false)
 	})
-	t.Run("a site that dies in mid-crawl and comes back is crawled whole", func(t *testing.T) {
+	t.Run("a site that dies in mid-crawl is left alone, and nothing of it is given up", func(t *testing.T) {
 		t.Parallel()
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -221,7 +221,24 @@ func TestHardAnswers(t *testing.T) {
 		second := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}}
 		second.Start()
 		t.Cleanup(second.Close)
-		if c := crawlTo(t, dir, exitOK, "--resume", "last"); c.Fetched != 301 || c.Failed != 0 {
+		// The host is left alone for three minutes, over a restart too.
+		again := start(t, dir, "crawl", "--resume", "last", "--json")
+		if !long() {
+			await(t, "word of what it waits for", func() bool { return strings.Contains(again.err.String(), "waiting: 127.0.0.1") })
+			send(t, again, os.Interrupt)
+			if code := again.endWithin(t, 30*time.Second); code != exitInterrupted {
+				t.Errorf("got exit code %d; stderr: %s", code, again.err.String())
+			}
+			if c := again.closing(t); c.Failed != 0 {
+				t.Errorf("got %+v, want nothing given up", c)
+			}
+			wholeLedger(t, dbOf(dir), false)
+			return
+		}
+		if code := again.endWithin(t, 5*time.Minute); code != exitOK {
+			t.Fatalf("got exit code %d; stderr: %s", code, again.err.String())
+		}
+		if c := again.closing(t); c.Fetched != 301 || c.Failed != 0 {
 			t.Errorf("got %+v, want 301 fetched", c)
 		}
 	})
