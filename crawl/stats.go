@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,13 +38,10 @@ func (noMetrics) Dwelt(time.Duration)                       {}
 // Stats is a node at one moment.
 type Stats struct {
 	Session  string // empty: not in the cluster now
-	Coord    coord.Status
-	NoWork   error  // why no request may start (see coord.Permits.MayWork)
 	Paused   string // why no work is begun, for lack of room
 	Leading  bool
 	Runs     int // runs it holds claims or workers of
 	InFlight int
-	Claims   int // URLs claimed and not yet finished
 	Unsent   int // results waiting to be written
 	Unread   int // responses waiting to be read
 	Late     int64
@@ -59,19 +57,49 @@ type Dwell struct {
 	P50, P95, Max time.Duration
 }
 
-// Stats returns figures of the node.
-func (n *Node) Stats() Stats {
+// Holding is what a node's session has now.
+type Holding struct {
+	Coord  coord.Status
+	NoWork error // why no request may start (see coord.Permits.MayWork)
+	Claims int   // URLs claimed and not yet finished
+}
+
+func (n *Node) life() *life {
 	if n == nil {
-		return Stats{}
+		return nil
 	}
 	n.mu.Lock()
-	l := n.current
-	n.mu.Unlock()
+	defer n.mu.Unlock()
+	return n.current
+}
+
+// Holding asks the session; ok is false when the node is in no cluster now.
+func (n *Node) Holding() (h Holding, ok bool) {
+	l := n.life()
+	if l == nil {
+		return Holding{}, false
+	}
+	h = Holding{Coord: l.sess.Status(), NoWork: l.sess.MayWork()}
+	l.mu.Lock()
+	jobs := slices.Collect(maps.Values(l.jobs))
+	l.mu.Unlock()
+	for _, j := range jobs {
+		j.mu.Lock()
+		h.Claims += j.open
+		j.mu.Unlock()
+	}
+	return h, true
+}
+
+// Stats returns figures of the node. It does not ask the session and takes none of the locks under which a session is asked: it is
+// what coord.Options.Facts may call.
+func (n *Node) Stats() Stats {
+	l := n.life()
 	if l == nil {
 		return Stats{}
 	}
 	s := Stats{
-		Session: l.sess.ID().String(), Coord: l.sess.Status(), NoWork: l.sess.MayWork(), Leading: l.leading.Load(),
+		Session: string(l.owner), Leading: l.leading.Load(),
 		Unsent: len(l.finisher.in), Unread: len(l.pages), Late: l.late.Load(), Picks: l.picks.Load(), Wasted: l.wasted.Load(),
 		Dwell: l.dwell.figures(n.cfg.Now()), Fairness: l.fairness.Load(),
 	}
@@ -83,9 +111,6 @@ func (n *Node) Stats() Stats {
 	s.Runs = len(l.jobs)
 	for _, j := range l.jobs {
 		s.InFlight += int(j.inflight.Load())
-		j.mu.Lock()
-		s.Claims += j.open
-		j.mu.Unlock()
 	}
 	return s
 }

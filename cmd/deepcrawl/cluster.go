@@ -6,6 +6,8 @@ func (p *program) clusterCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cluster", Usage: "the nodes on a database, together",
 		Subcommands: []*cli.Command{
+			p.clusterStatusCommand(),
+			p.clusterCheckCommand(),
 			p.clusterSoakCommand(),
 		},
 	}

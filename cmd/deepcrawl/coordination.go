@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"deepcrawl/coord"
 	"deepcrawl/coord/session"
 	"deepcrawl/coord/sqlcoord"
+	"deepcrawl/crawl"
 	"deepcrawl/internal/config"
 	"deepcrawl/internal/proclock"
 	"deepcrawl/storage"
@@ -113,12 +115,33 @@ func (p *program) holder(node coord.NodeID) proclock.Holder {
 }
 
 // nodeFacts are what listings show of a session.
-func (p *program) nodeFacts(workers int, inFlight func() int) func() map[string]string {
+func (p *program) nodeFacts(cfg *config.Config, workers, runWorkers int, stats func() crawl.Stats) func() map[string]string {
 	host, _ := os.Hostname() // empty where there is none
 	return func() map[string]string {
-		return map[string]string{
-			"version": p.version, "host": host, "pid": strconv.Itoa(os.Getpid()),
-			"workers": strconv.Itoa(workers), "in_flight": strconv.Itoa(inFlight()),
+		s := stats()
+		f := map[string]string{
+			factVersion: p.version, factHost: host, factPID: strconv.Itoa(os.Getpid()), factWorkers: strconv.Itoa(workers),
+			factCap: strconv.Itoa(cfg.HostInflight), factInFlight: strconv.Itoa(s.InFlight),
 		}
+		if runWorkers > 0 {
+			f[factRunWorkers] = strconv.Itoa(runWorkers)
+		}
+		if s.Paused != "" {
+			f[factPaused] = s.Paused
+		}
+		if s.Late > 0 {
+			f[factLate] = strconv.FormatInt(s.Late, 10)
+		}
+		if d := s.Dwell; d.N > 0 {
+			f[factDwell] = fmt.Sprintf("%d %d %d %d", d.N, d.P50.Milliseconds(), d.P95.Milliseconds(), d.Max.Milliseconds())
+		}
+		if x := s.Fairness; x != nil && x.Runs > 0 && s.Leading {
+			var starved []string
+			for _, id := range x.Starved {
+				starved = append(starved, id.String())
+			}
+			f[factFair] = fmt.Sprintf("%.3f %d %s", x.Jain, x.Runs, strings.Join(starved, ","))
+		}
+		return f
 	}
 }

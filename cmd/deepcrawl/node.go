@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime/debug"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/crawl"
 	"deepcrawl/internal/config"
+	"deepcrawl/internal/metrics"
 	"deepcrawl/internal/proclock"
 	"deepcrawl/storage"
 )
@@ -34,6 +36,7 @@ func (p *program) nodeCommand() *cli.Command {
 			"A start while the node runs says nothing and ends well. SIGTERM drains: requests in flight end, everything else is given back.",
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "idle-exit", Value: defaultIdleExit, Usage: "leave after `DURATION` without work"},
+			&cli.StringFlag{Name: metricsFlag, Usage: "answer /metrics and /debug/pprof/ on `HOST:PORT` (not at all)"},
 			&cli.BoolFlag{Name: "forever", Usage: "never leave for lack of work (for systemd)"},
 			&cli.StringFlag{Name: soakNodeFlag, Hidden: true},
 		}, settingFlags(keys...)...),
@@ -90,13 +93,23 @@ func (p *program) node(c *cli.Context) error {
 
 	debug.SetGCPercent(gcPercent)
 	var node *crawl.Node
-	cl.facts = p.nodeFacts(cfg.Workers, func() int { return node.InFlight() })
+	stats := func() crawl.Stats { return node.Stats() }
+	cl.facts = p.nodeFacts(cfg, cfg.Workers, cfg.RunWorkers, stats)
+	told := metrics.New(p.version, func() metrics.Source { return node })
 	node, err = crawl.New(p.nodeConfig(cfg, st, cl, crawl.Config{
 		Name: string(id), Workers: cfg.Workers, RunWorkers: cfg.RunWorkers, IdleExit: idle, Lead: true, Retention: cfg.Retention,
-		Log: log, Join: p.join(cl, coord.Options{Log: log}),
+		MayStore: mayStore(cfg), Metrics: told, Log: log, Join: p.join(cl, coord.Options{Log: log}),
 	}))
 	if err != nil {
 		return err
+	}
+	if addr := c.String(metricsFlag); addr != "" {
+		server, err := told.Listen(addr, log)
+		if err != nil {
+			return usagef("--%s: cannot listen on %s: %v; allowed: a free HOST:PORT of this machine", metricsFlag, addr, listenCause(err))
+		}
+		defer func() { _ = server.Close() }()
+		log.Info("metrics", "addr", server.Addr().String())
 	}
 	log.Info("node starts", "node", string(id), "version", p.version, "workers", cfg.Workers)
 	err = node.Run(c.Context)
@@ -111,6 +124,18 @@ func (p *program) node(c *cli.Context) error {
 	}
 	log.Info("node ends", "node", string(id))
 	return nil
+}
+
+// metricsFlag names the address of metrics and profiles, for people of the operator only.
+const metricsFlag = "metrics-addr"
+
+// listenCause is the system's word on why an address cannot be listened on.
+func listenCause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 // gcPercent trades memory for the time of the collector: a node's heap is small and its garbage is short-lived.
