@@ -188,7 +188,7 @@ func contend(ctx context.Context, s storage.Store) (picks int, err error) {
 		wg.Go(func() {
 			var held *storage.Seat
 			for ctx.Err() == nil {
-				seat, run, ok, e := s.Pick(context.WithoutCancel(ctx), owner, 0, held, func(list []storage.Candidate) int { return rand.IntN(len(list)) })
+				seat, run, ok, e := s.Pick(context.WithoutCancel(ctx), owner, 0, held, anyTenants)
 				if e == nil && ok {
 					e = serveRun(context.WithoutCancel(ctx), s, owner, held, seat, run)
 					held = nil
@@ -214,37 +214,48 @@ func contend(ctx context.Context, s storage.Store) (picks int, err error) {
 	return picks, err
 }
 
+// anyTenants chooses a run of any tenant, each alike.
+func anyTenants(list []storage.Candidate) int {
+	first := map[string]int{}
+	for _, i := range rand.Perm(len(list)) {
+		first[list[i].Tenant] = i
+	}
+	n := rand.IntN(len(first))
+	for _, i := range first {
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // serveRun does one of the things that happen to runs; that another was faster is no error.
 func serveRun(ctx context.Context, s storage.Store, owner storage.Owner, held *storage.Seat, seat storage.Seat, run storage.Run) error {
 	var err error
 	if held != nil && *held != seat {
 		err = s.Leave(ctx, owner, *held)
 	}
-	set := func(from, to storage.RunState) {
+	set := func(to storage.RunState, from ...storage.RunState) (moved bool) {
 		if err == nil {
-			_, err = s.SetRunState(ctx, run.ID, []storage.RunState{from}, to, "", time.Time{})
+			_, err = s.SetRunState(ctx, run.ID, from, to, "", time.Time{})
+			moved = err == nil
 		}
 		if errors.Is(err, storage.ErrState) {
 			err = nil
 		}
+		return moved
 	}
 	switch n := rand.IntN(20); {
 	case n < 12:
-		set(storage.RunPreparing, storage.RunCrawling)
-	case n < 14:
-		set(storage.RunCrawling, storage.RunPaused)
-		set(storage.RunPaused, storage.RunCrawling)
+		set(storage.RunCrawling, storage.RunPreparing)
 	case n < 15:
-		set(storage.RunPreparing, storage.RunPaused)
-	case n < 16:
-		set(storage.RunPaused, storage.RunPreparing)
-	case n < 17:
-		set(storage.RunCrawling, storage.RunFinishing)
-	default:
-		for _, from := range []storage.RunState{storage.RunPaused, storage.RunCrawling, storage.RunFinishing} {
-			set(from, storage.RunDone)
+		if set(storage.RunPaused, storage.RunCrawling, storage.RunPreparing) {
+			set([]storage.RunState{storage.RunCrawling, storage.RunPreparing, storage.RunQueued}[rand.IntN(3)], storage.RunPaused)
 		}
-		if err == nil {
+	case n < 17:
+		set(storage.RunFinishing, storage.RunCrawling)
+	default:
+		if set(storage.RunDone, storage.RunPreparing, storage.RunCrawling, storage.RunFinishing) && err == nil {
 			_, err = s.CreateRun(ctx, storage.NewRun{Tenant: run.Tenant, Site: host})
 		}
 	}
