@@ -159,10 +159,10 @@ func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	if version.maria {
 		set = strings.Replace(set, "transaction_isolation", "tx_isolation", 1) // its name until MariaDB 11.1, still taken there
-		set += fmt.Sprintf(", max_statement_time = %d, idle_transaction_timeout = %d",
+		set += fmt.Sprintf(", max_recursive_iterations = 4294967295, max_statement_time = %d, idle_transaction_timeout = %d",
 			max(1, int(c.opt.StatementTimeout.Seconds())), max(1, int(c.opt.IdleTimeout.Seconds())))
 	} else {
-		set += fmt.Sprintf(", max_execution_time = %d", c.opt.StatementTimeout.Milliseconds())
+		set += fmt.Sprintf(", cte_max_recursion_depth = 4294967295, max_execution_time = %d", c.opt.StatementTimeout.Milliseconds())
 	}
 	if _, err := dc.(driver.ExecerContext).ExecContext(ctx, set, nil); err != nil {
 		dc.Close()

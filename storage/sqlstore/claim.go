@@ -242,14 +242,38 @@ func (s *Store) choose(tx *sqldb.Tx, c *call) error {
 // countAllotted counts the places a run's page limit has given out: at the first claim under a limit, and after the run's
 // definition has changed.
 func (s *Store) countAllotted(tx *sqldb.Tx, run storage.RunID) (n int64, err error) {
-	tx.Query(s.set.Get("count_unfinished"), func(r *sqldb.Row) error { n += r.Int(0) + r.Int(1); return nil }, int64(run), int64(again))
+	tx.Query(s.set.Get("count_claimed"), func(r *sqldb.Row) error { n += r.Int(0); return nil }, int64(run))
 	tx.Query(s.set.Get("tally_all"), func(r *sqldb.Row) error {
 		if name := r.Text(0); name == tallyFetched || name == tallyFailed {
 			n += r.Int(1)
 		}
 		return nil
 	}, int64(run))
-	return n, tx.Flush()
+	if err := tx.Flush(); err != nil {
+		return 0, err
+	}
+	held, err := s.countFrom(tx, run, again)
+	return n + held, err
+}
+
+// hostChunk is how many hosts a statement walks over.
+const hostChunk = 200
+
+// countFrom counts a run's URLs in the frontier from a place on.
+func (s *Store) countFrom(tx *sqldb.Tx, run storage.RunID, low int64) (n int64, err error) {
+	for host, hosts := int64(0), hostChunk; hosts == hostChunk; {
+		hosts = 0
+		tx.Query(s.set.Get("count_from"), func(r *sqldb.Row) error {
+			hosts++
+			host = max(host, r.Int(0))
+			n += r.Int(1)
+			return nil
+		}, int64(run), low, host, int64(hostChunk))
+		if err := tx.Flush(); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // recoverCall finds out what a call of Claim has claimed whose commit got no answer.
@@ -395,44 +419,69 @@ func (s *Store) Owners(ctx context.Context) (list []storage.Owner, err error) {
 
 // Ready implements [storage.Frontier].
 func (s *Store) Ready(ctx context.Context, runs []storage.RunID, limit int) ([]storage.RunReady, error) {
-	var ask sqldb.Table
+	var all sqldb.Table
 	at := map[int64]int{}
 	for i, r := range runs {
-		ask.Add(int64(r))
+		all.Add(int64(r))
 		at[int64(r)] = i
 	}
 	var out []storage.RunReady
 	err := s.db.View(ctx, func(tx *sqldb.Tx) error {
 		out = make([]storage.RunReady, len(runs))
+		last := make([]int64, len(runs)) // the host looked at last
+		more := make([]bool, len(runs))
 		for i, r := range runs {
 			out[i] = storage.RunReady{Run: r, Empty: true}
+			more[i] = true
 		}
-		tx.QueryRows(s.set.Get("ready_hosts"), func(r *sqldb.Row) error {
-			ready := &out[at[r.Int(0)]]
-			first, next, now := r.Int(2), r.Int(3), r.Int(4)
-			ready.Empty = false
-			if first < delayed || first <= now {
-				if len(ready.Hosts) < limit {
-					ready.Hosts = append(ready.Hosts, r.Text(1))
-				}
-			}
-			if next != 0 {
-				due := max(micros(next-now), 1)
-				if ready.NextDue == 0 || due < ready.NextDue {
-					ready.NextDue = due
-				}
-			}
-			return nil
-		}, &ask, int64(delayed))
 		tx.QueryRows(s.set.Get("ready_claimed"), func(r *sqldb.Row) error {
 			ready := &out[at[r.Int(0)]]
 			ready.Claimed, ready.Empty = true, false
 			return nil
-		}, &ask)
-		return nil
+		}, &all)
+		for {
+			var ask sqldb.Table
+			for i, r := range runs {
+				if more[i] {
+					ask.Add(int64(r), last[i])
+				}
+			}
+			if ask.Len() == 0 {
+				return nil
+			}
+			seen := make([]int, len(runs))
+			tx.QueryRows(s.set.Get("ready_hosts"), func(r *sqldb.Row) error {
+				i := at[r.Int(0)]
+				seen[i]++
+				last[i] = max(last[i], r.Int(5))
+				addReady(&out[i], limit, r)
+				return nil
+			}, &ask, int64(delayed), int64(hostChunk))
+			if err := tx.Flush(); err != nil {
+				return err
+			}
+			for i := range more {
+				more[i] = seen[i] == hostChunk
+			}
+		}
 	})
 	for i := range out {
 		slices.SortFunc(out[i].Hosts, strings.Compare)
 	}
 	return out, doing(err, "look for claimable URLs")
+}
+
+// addReady takes in one host of a run.
+func addReady(ready *storage.RunReady, limit int, r *sqldb.Row) {
+	first, next, now := r.Int(2), r.Int(3), r.Int(4)
+	ready.Empty = false
+	if (first < delayed || first <= now) && len(ready.Hosts) < limit {
+		ready.Hosts = append(ready.Hosts, r.Text(1))
+	}
+	if next != 0 {
+		due := max(micros(next-now), 1)
+		if ready.NextDue == 0 || due < ready.NextDue {
+			ready.NextDue = due
+		}
+	}
 }

@@ -196,12 +196,13 @@ func (s *Store) Ledger(ctx context.Context, id storage.RunID) (storage.Ledger, e
 		l = storage.Ledger{ByStatus: map[int]int64{}, ByReason: map[storage.Reason]int64{}}
 		tx.Query(s.set.Get("run_get"), func(*sqldb.Row) error { found = true; return nil }, int64(id))
 		tx.Query(s.set.Get("tally_all"), func(r *sqldb.Row) error { addTally(&l, r.Text(0), r.Int(1)); return nil }, int64(id))
-		tx.Query(s.set.Get("count_unfinished"), func(r *sqldb.Row) error {
-			l.Claimed += r.Int(0)
-			l.Delayed += r.Int(1)
-			return nil
-		}, int64(id), int64(delayed))
-		return nil
+		tx.Query(s.set.Get("count_claimed"), func(r *sqldb.Row) error { l.Claimed = r.Int(0); return nil }, int64(id))
+		if err := tx.Flush(); err != nil {
+			return err
+		}
+		var err error
+		l.Delayed, err = s.countFrom(tx, id, delayed)
+		return err
 	})
 	if err == nil && !found {
 		err = storage.ErrNotFound

@@ -496,6 +496,26 @@ func testReady(t *testing.T, open Open) {
 			t.Errorf("two delayed: got %+v", a)
 		}
 	})
+	t.Run("thousands of hosts are all seen", func(t *testing.T) {
+		const hosts = 2500 // servers bound recursion to 1,000 unless told otherwise
+		wide := crawling(t, s)
+		list := make([]storage.Discovery, hosts)
+		for i := range list {
+			list[i] = find(fmt.Sprint("w", i), 350, 1)
+			list[i].Host = fmt.Sprintf("w%d.example", i)
+		}
+		discover(t, s, wide, list...)
+		var reqs []storage.ClaimRequest
+		for _, d := range list[hosts-3:] {
+			reqs = append(reqs, storage.ClaimRequest{Run: wide, Host: d.Host, N: 1})
+		}
+		c := must(s.Claim(ctx, "o", reqs))(t)
+		finish(t, s, "o", delay(c[0], time.Hour, 1), delay(c[1], time.Hour, 1), delay(c[2], time.Hour, 1))
+		wantLedger(t, s, wide, hosts, 0, 0, 0, hosts-3, 0, 3)
+		if got := must(s.Ready(ctx, []storage.RunID{wide}, 10_000))(t)[0]; len(got.Hosts) != hosts-3 || got.NextDue == 0 {
+			t.Errorf("got %d hosts, next due in %v", len(got.Hosts), got.NextDue)
+		}
+	})
 	t.Run("a due host is ready", func(t *testing.T) {
 		discover(t, s, empty, finds(0, 1)...)
 		finish(t, s, "o", delay(claim(t, s, "o", empty, 1)[0], time.Millisecond, 1))

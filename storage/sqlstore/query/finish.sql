@@ -67,17 +67,20 @@ ON CONFLICT (run_id, shard, name) DO UPDATE SET n = tally.n + excluded.n
 -- in: run int
 SELECT name, n FROM tally WHERE run_id = :run
 
--- name: count_unfinished
--- in: run int, low int
--- Claimed URLs, and those of the frontier from a place on, host by host.
-WITH RECURSIVE w (host_id) AS (
-  SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = :run
+-- name: count_claimed
+-- in: run int
+SELECT COUNT(*) FROM claim c WHERE c.run_id = :run
+
+-- name: count_from
+-- in: run int, low int, host int, chunk int
+-- URLs in the frontier from a place on, for the next hosts behind one: see ready_hosts.
+WITH RECURSIVE w (host_id, k) AS (
+  SELECT MIN(f.host_id), 1 FROM frontier f WHERE f.run_id = :run AND f.host_id > :host
   UNION ALL
-  SELECT (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = :run AND f.host_id > w.host_id) FROM w WHERE w.host_id IS NOT NULL
+  SELECT (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = :run AND f.host_id > w.host_id), w.k + 1
+  FROM w WHERE w.host_id IS NOT NULL AND w.k < :chunk
 )
-SELECT (SELECT COUNT(*) FROM claim c WHERE c.run_id = :run), 0
-UNION ALL
-SELECT 0, (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id AND f.pos >= :low) FROM w WHERE w.host_id IS NOT NULL
+SELECT w.host_id, (SELECT COUNT(*) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id AND f.pos >= :low) FROM w WHERE w.host_id IS NOT NULL
 
 -- name: page_match
 -- rows: run int, id int, token int
