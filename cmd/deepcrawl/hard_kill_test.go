@@ -104,8 +104,8 @@ func TestHardKill(t *testing.T) {
 	t.Logf("%d URLs, %d requested again after %d kills", n, pagesAsked-len(again), kills)
 }
 
-// maxUncommitted is what may have been answered and not yet stored: one commit.
-const maxUncommitted = 100
+// maxUncommitted is what may have been answered and not yet stored: a commit under way and the queue for the next ones.
+const maxUncommitted = 300
 
 // life is what one process asked for, until it was killed.
 type life struct {
