@@ -105,13 +105,15 @@ func (t *trial) execute(ctx context.Context) (res *Result, err error) {
 func siteConfig(o *Options) web.Config {
 	const hosts = 2
 	pages := max(o.Pages/hosts, 5)
+	// Each page that asks for a pause stops its host for 3 s, once for each run: one or two a host show what they show.
+	few := min(0.5/float64(pages), 0.01)
 	return web.Config{
 		Seed: o.Seed, Pages: pages, PageBytes: 6000, Hosts: hosts, Latency: o.Latency, SlowShare: 0.02, SlowLatency: 4 * max(o.Latency, 50*time.Millisecond),
-		GzipShare: 0.2, Sitemap: true, SitemapEntries: 100, Orphans: max(pages/20, 1), Variants: true, CrossHost: true,
+		GzipShare: 0.2, Sitemap: true, SitemapEntries: max(pages/2, 50), Orphans: max(pages/20, 1), Variants: true, CrossHost: true,
 		Robots: web.Robots{Private: min(max(pages/20, 2), 20)},
 		Errors: web.ErrorMix{
 			NotFound: 0.04, Gone: 0.01, Redirect: 0.05, Big: 0.01, Drip: 0.01, Fails: 0.01, Reset: 0.005,
-			Unavailable: 0.005, TooMany: 0.005, TooManyDate: 0.005,
+			Unavailable: few, TooMany: few, TooManyDate: few,
 			RetryAfter: 3 * time.Second, BigBytes: 400_000,
 			DripInterval: 100 * time.Millisecond, DripBytes: 20, // slow, and over before the deadline
 		},

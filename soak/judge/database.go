@@ -185,6 +185,7 @@ type Sample struct {
 	States map[int64]string // of runs
 	Tenant map[int64]string // of runs
 	Seats  map[int64]int    // of runs
+	Ready  int              // URLs that wait for nothing but a worker
 	Mode   string           // of coordination
 	Epoch  int64
 }
@@ -209,6 +210,20 @@ func (d *DB) Sample(ctx context.Context) (Sample, error) {
 				return err
 			}
 			s.Seats[id] = n
+			return nil
+		})
+	}
+	if err == nil {
+		// A delayed row's position is the time when it is due, in microseconds; that of a queued one is small.
+		err = d.rows(ctx, "SELECT run_id, COUNT(*) FROM frontier WHERE pos < 1000000000000 GROUP BY run_id", func(r *sql.Rows) error {
+			var id int64
+			var n int
+			if err := r.Scan(&id, &n); err != nil {
+				return err
+			}
+			if s.States[id] == "crawling" {
+				s.Ready += n
+			}
 			return nil
 		})
 	}

@@ -11,12 +11,19 @@ import (
 // starveWindow is the time over which throughput is taken.
 const starveWindow = 5 * time.Second
 
+// Windows are looked at where this many URLs waited for nothing but a worker all the time, and no pause asked for by a host lay in
+// them or shortly before, since a host that asked for one is pressed less for a while.
+const (
+	starveBacklog = 30
+	starveAfter   = 5 * time.Second
+)
+
 // Starved finds windows of 5 s in which the site saw less than Terms.LeastShare of the starts that the nodes left should make: the
-// median of windows without a fault, times the share of nodes that were awake in the whole window. Looked at are windows from
-// Terms.Recovery after a fault on, so that what a dead node held is back, and before nine tenths of all requests were made, so
-// that there was work; neither with a pause asked for by a host, nor within stalls. It returns the least share seen, 0 for none.
-func Starved(hits []web.Hit, lives []Life, stalls []Span, t Terms) (least float64, vs []Violation) {
-	if t.LeastShare <= 0 || len(hits) < 100 {
+// median of windows without a fault, times the share of nodes that were awake in the whole window. Windows within Terms.Recovery
+// after a fault count as those with one, so that what a dead node held is back; neither they nor stalls are looked at. It returns
+// the least share seen, 0 when nothing could be measured.
+func Starved(hits []web.Hit, lives []Life, samples []Sample, stalls []Span, t Terms) (least float64, vs []Violation) {
+	if t.LeastShare <= 0 || len(hits) == 0 {
 		return 0, nil
 	}
 	nodes := map[string]bool{}
@@ -30,42 +37,38 @@ func Starved(hits []web.Hit, lives []Life, stalls []Span, t Terms) (least float6
 			faults = append(faults, f.From, f.To)
 		}
 	}
-	first := hits[0].Arrival
-	last := hits[len(hits)*9/10].Arrival
 	type window struct {
-		from, to time.Time
-		starts   int
-		gated    bool
-		shaken   bool // a fault was in it or shortly before
-		alive    int
+		from   time.Time
+		starts int
+		alive  int
 	}
-	var all []window
-	for from := first.Add(2 * time.Second); from.Add(starveWindow).Before(last); from = from.Add(time.Second) {
-		w := window{from: from, to: from.Add(starveWindow)}
+	var windows []window
+	var calm []int
+	last := hits[len(hits)-1].Arrival
+	for from := hits[0].Arrival; from.Add(starveWindow).Before(last); from = from.Add(time.Second) {
+		w, to := window{from: from}, from.Add(starveWindow)
+		if !backlog(samples, from, to) {
+			continue
+		}
+		gated := false
 		for _, h := range hits {
-			if !h.Arrival.Before(w.from) && h.Arrival.Before(w.to) {
+			if !h.Arrival.Before(from) && h.Arrival.Before(to) {
 				w.starts++
 			}
-			w.gated = w.gated || !h.Gate.IsZero() && h.Gate.After(w.from) && h.End.Before(w.to)
+			gated = gated || !h.Gate.IsZero() && h.Gate.Add(starveAfter).After(from) && h.End.Before(to)
 		}
-		for _, f := range faults {
-			w.shaken = w.shaken || f.Before(w.to) && f.Add(t.Recovery()).After(w.from)
-		}
-		for _, s := range stalls {
-			w.shaken = w.shaken || s.From.Before(w.to) && s.To.After(w.from)
-		}
+		shaken := slices.ContainsFunc(faults, func(f time.Time) bool { return f.Before(to) && f.Add(t.Recovery()).After(from) }) ||
+			slices.ContainsFunc(stalls, func(s Span) bool { return s.From.Before(to) && s.To.After(from) })
 		for name := range nodes {
-			if awake(name, lives, w.from, w.to) {
+			if awake(name, lives, from, to) {
 				w.alive++
 			}
 		}
-		if !w.gated {
-			all = append(all, w)
+		if gated || shaken || w.alive == 0 {
+			continue
 		}
-	}
-	var calm []int
-	for _, w := range all {
-		if !w.shaken && w.alive == len(nodes) {
+		windows = append(windows, w)
+		if w.alive == len(nodes) {
 			calm = append(calm, w.starts)
 		}
 	}
@@ -74,10 +77,7 @@ func Starved(hits []web.Hit, lives []Life, stalls []Span, t Terms) (least float6
 	}
 	slices.Sort(calm)
 	usual := calm[len(calm)/2]
-	for _, w := range all {
-		if w.shaken || w.alive == 0 {
-			continue
-		}
+	for _, w := range windows {
 		should := float64(usual) * float64(w.alive) / float64(len(nodes))
 		share := float64(w.starts) / max(should, 1)
 		if least == 0 || share < least {
@@ -85,10 +85,25 @@ func Starved(hits []web.Hit, lives []Life, stalls []Span, t Terms) (least float6
 		}
 		if share < t.LeastShare && len(vs) == 0 {
 			vs = append(vs, Violation{Rule: RuleStall, At: w.from, Detail: fmt.Sprintf(
-				"%d starts within %v with %d of %d nodes awake, %d are usual", w.starts, starveWindow, w.alive, len(nodes), usual)})
+				"%d starts within %v with %d of %d nodes awake and work for them, %d are usual", w.starts, starveWindow, w.alive, len(nodes), usual)})
 		}
 	}
 	return least, vs
+}
+
+// backlog says whether there was work enough at every moment that was looked at, and that was often enough.
+func backlog(samples []Sample, from, to time.Time) bool {
+	looked := 0
+	for _, s := range samples {
+		if s.At.Before(from) || s.At.After(to) {
+			continue
+		}
+		if s.Ready < starveBacklog {
+			return false
+		}
+		looked++
+	}
+	return looked >= 5
 }
 
 // awake says whether a node had one process that ran through the whole time.

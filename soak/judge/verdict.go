@@ -101,7 +101,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	vs = append(vs, BadLines(e.Log, e.Outages, t.Recovery())...)
 	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
-	worst, starved := Starved(e.Hits, e.Lives, e.Stalls, t)
+	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.Stalls, t)
 	vs = append(vs, starved...)
 	return Verdict{vs, e.figures(explained, recoveries, worst)}
 }
