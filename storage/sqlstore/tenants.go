@@ -151,8 +151,8 @@ func (s *Store) deleteTenant(ctx context.Context, name string, limit int) (done 
 	if err != nil {
 		return false, err
 	}
-	for _, id := range left {
-		_, err := s.DeleteRun(ctx, id, limit)
+	if len(left) > 0 {
+		_, err := s.DeleteRun(ctx, left[0], limit)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrState) {
 			err = nil // removed by another; or begun just before the tenant was marked, and cancelled at the next call
 		}
