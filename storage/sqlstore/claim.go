@@ -256,26 +256,6 @@ func (s *Store) countAllotted(tx *sqldb.Tx, run storage.RunID) (n int64, err err
 	return n + held, err
 }
 
-// hostChunk is how many hosts a statement walks over.
-const hostChunk = 200
-
-// countFrom counts a run's URLs in the frontier from a place on.
-func (s *Store) countFrom(tx *sqldb.Tx, run storage.RunID, low int64) (n int64, err error) {
-	for host, hosts := int64(0), hostChunk; hosts == hostChunk; {
-		hosts = 0
-		tx.Query(s.set.Get("count_from"), func(r *sqldb.Row) error {
-			hosts++
-			host = max(host, r.Int(0))
-			n += r.Int(1)
-			return nil
-		}, int64(run), low, host, int64(hostChunk))
-		if err := tx.Flush(); err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
-}
-
 // recoverCall finds out what a call of Claim has claimed whose commit got no answer.
 func (s *Store) recoverCall(ctx context.Context, c *call, cause error) ([]storage.Claim, error) {
 	claims, err := s.claimsOf(ctx, c)
@@ -426,44 +406,18 @@ func (s *Store) Ready(ctx context.Context, runs []storage.RunID, limit int) ([]s
 		at[int64(r)] = i
 	}
 	var out []storage.RunReady
+	w := walk{s: s, all: "ready_hosts", one: "walk_ready", host: 5, args: []any{int64(delayed)}}
 	err := s.db.View(ctx, func(tx *sqldb.Tx) error {
 		out = make([]storage.RunReady, len(runs))
-		last := make([]int64, len(runs)) // the host looked at last
-		more := make([]bool, len(runs))
 		for i, r := range runs {
 			out[i] = storage.RunReady{Run: r, Empty: true}
-			more[i] = true
 		}
 		tx.QueryRows(s.set.Get("ready_claimed"), func(r *sqldb.Row) error {
 			ready := &out[at[r.Int(0)]]
 			ready.Claimed, ready.Empty = true, false
 			return nil
 		}, &all)
-		for {
-			var ask sqldb.Table
-			for i, r := range runs {
-				if more[i] {
-					ask.Add(int64(r), last[i])
-				}
-			}
-			if ask.Len() == 0 {
-				return nil
-			}
-			seen := make([]int, len(runs))
-			tx.QueryRows(s.set.Get("ready_hosts"), func(r *sqldb.Row) error {
-				i := at[r.Int(0)]
-				seen[i]++
-				last[i] = max(last[i], r.Int(5))
-				addReady(&out[i], limit, r)
-				return nil
-			}, &ask, int64(delayed), int64(hostChunk))
-			if err := tx.Flush(); err != nil {
-				return err
-			}
-			for i := range more {
-				more[i] = seen[i] == hostChunk
-			}
-		}
+		return w.over(tx, runs, func(run int, r *sqldb.Row) { addReady(&out[run], limit, r) })
 	})
 	for i := range out {
 		slices.SortFunc(out[i].Hosts, strings.Compare)

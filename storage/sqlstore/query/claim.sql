@@ -78,19 +78,17 @@ SELECT u.run_id, u.host_id, u.priority * 65536 + u.depth + r.shift, u.id, u.prio
 FROM :rows r JOIN url u ON u.run_id = r.run AND u.id = r.id
 
 -- name: ready_hosts
--- in: delayed int, chunk int
--- rows: run int, host int
--- The next hosts of each run, behind one, that have unfinished URLs: their first position, and that of their first one that is not due
--- yet. Each host is one look at the index. Recursion is cut into chunks because MariaDB's cost grows with the square of its length.
-WITH RECURSIVE w (run_id, host_id, k) AS (
-  SELECT r.run, (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = r.run AND f.host_id > r.host), 1 FROM :rows r
+-- in: run int, delayed int, host int, chunk int
+-- The next hosts of a run, behind one, that have unfinished URLs: their first position, and that of their first one that is not due yet.
+WITH RECURSIVE w (host_id, k) AS (
+  SELECT MIN(f.host_id), 1 FROM frontier f WHERE f.run_id = :run AND f.host_id > :host
   UNION ALL
-  SELECT w.run_id, (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id > w.host_id), w.k + 1
+  SELECT (SELECT MIN(f.host_id) FROM frontier f WHERE f.run_id = :run AND f.host_id > w.host_id), w.k + 1
   FROM w WHERE w.host_id IS NOT NULL AND w.k < :chunk
 )
-SELECT w.run_id, h.name,
-  (SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id = w.host_id),
-  COALESCE((SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = w.run_id AND f.host_id = w.host_id AND f.pos >= :delayed AND f.pos > :now), 0),
+SELECT :run, h.name,
+  (SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id),
+  COALESCE((SELECT MIN(f.pos) FROM frontier f WHERE f.run_id = :run AND f.host_id = w.host_id AND f.pos >= :delayed AND f.pos > :now), 0),
   :now, w.host_id
 FROM w JOIN host h ON h.id = w.host_id
 

@@ -73,7 +73,7 @@ SELECT COUNT(*) FROM claim c WHERE c.run_id = :run
 
 -- name: count_from
 -- in: run int, low int, host int, chunk int
--- URLs in the frontier from a place on, for the next hosts behind one: see ready_hosts.
+-- URLs in the frontier from a place on, for the next hosts behind one.
 WITH RECURSIVE w (host_id, k) AS (
   SELECT MIN(f.host_id), 1 FROM frontier f WHERE f.run_id = :run AND f.host_id > :host
   UNION ALL
