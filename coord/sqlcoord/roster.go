@@ -28,12 +28,17 @@ func (c *Coord) Register(ctx context.Context, r coord.Registration) (out coord.R
 		if err := tx.Flush(); err != nil {
 			return err
 		}
-		if r.Role == coord.RoleNode && busy {
+		copied := c.db.Dialect() == sqldb.SQLite && h.auth.Epoch > 0 && h.auth.DB.System != h.server.System
+		switch {
+		case r.Role == coord.RoleNode && busy && !copied:
 			return fmt.Errorf("register %s: %w", r.Node, coord.ErrNodeBusy)
-		}
-		if h.auth.Epoch == 0 {
+		case h.auth.Epoch == 0:
 			h.auth = core.FirstAuthority(h.server, h.now)
 			c.setAuthority(tx, h.auth)
+		case copied:
+			if err := c.adopt(tx, &h); err != nil {
+				return err
+			}
 		}
 		m := coord.Member{Node: r.Node, Incarnation: core.NextIncarnation(last, h.now)}
 		tx.ExecExactly(1, c.set.Get("session_add"), nil, string(m.Node), int64(m.Incarnation), string(r.Role), r.Machine, r.LockFile, int64(h.auth.Epoch),
@@ -46,6 +51,32 @@ func (c *Coord) Register(ctx context.Context, r coord.Registration) (out coord.R
 		return nil
 	})
 	return out, err
+}
+
+// adopt begins a new epoch on a file that was copied or restored: another inode. Whoever is live in it works on the other file,
+// or is dead, and can never beat here; nobody here holds anything. So there is nothing to drain and nothing to wait for.
+func (c *Coord) adopt(tx *sqldb.Tx, h *head) error {
+	var live []coord.Member
+	highest := h.auth.Epoch
+	tx.Query(c.set.Get("session_states"), func(r *sqldb.Row) error {
+		s := readState(r)
+		highest = max(highest, s.Acked)
+		if s.State == coord.Live {
+			live = append(live, s.Member)
+		}
+		return nil
+	})
+	if err := tx.Flush(); err != nil {
+		return err
+	}
+	for _, m := range live {
+		c.end(tx, m, coord.Dead)
+	}
+	h.auth = core.FirstAuthority(h.server, h.now)
+	h.auth.Epoch = highest + 1 + core.LostEpochs
+	h.auth.Reason = "the database file was copied or restored"
+	c.setAuthority(tx, h.auth)
+	return nil
 }
 
 // Beat implements coord.Roster.

@@ -200,7 +200,7 @@ func (db *sqliteDB) identity(ctx context.Context) (durable, life string, err err
 	if err != nil {
 		return "", "", &fault{kind: ErrMissing, cause: err}
 	}
-	return fmt.Sprintf("%s:%s", filepath.Base(db.path), inode(fi)), "", nil
+	return inode(fi), "", nil
 }
 
 func (db *sqliteDB) close() error {
