@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +142,11 @@ func (t *trial) conclude(ctx context.Context, failure error) (*Result, error) {
 		// A node's pools of connections to the database, and one connection for each place at each host and agent that is kept idle.
 		Bounds: judge.Bounds{Memory: memoryBound, Sockets: 40 + 2*t.o.HostCap*2*len(t.order.Runs), Goroutines: 40},
 	}
+	if t.o.Keep {
+		if err := t.keepLog(); err != nil {
+			return nil, err
+		}
+	}
 	v := judge.Judge(e, terms)
 	if failure != nil {
 		v.Violations = append(v.Violations, judge.Violation{Rule: judge.RuleRun, Detail: failure.Error() + ": " + states(t.samples)})
@@ -149,6 +155,19 @@ func (t *trial) conclude(ctx context.Context, failure error) (*Result, error) {
 		v.Violations = append(v.Violations, judge.Violation{Rule: judge.RuleRun, Detail: "coordination was never on Redis, though it was asked for"})
 	}
 	return t.result(v, e, terms), nil
+}
+
+// keepLog leaves the site's log in the folder that is kept.
+func (t *trial) keepLog() error {
+	f, err := os.Create(filepath.Join(t.ground.dir, "hits.jsonl"))
+	if err != nil {
+		return fmt.Errorf("keep the site's log: %w", err)
+	}
+	if err := t.site.WriteLog(f); err != nil {
+		_ = f.Close() // the first error is the one to tell
+		return err
+	}
+	return f.Close()
 }
 
 func readLog(n *node) ([]judge.LogLine, error) {

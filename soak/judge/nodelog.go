@@ -60,11 +60,17 @@ var sqlTrouble = regexp.MustCompile(`(?i)SQLSTATE|syntax error|duplicate (key|en
 var serverGone = regexp.MustCompile(`SQLSTATE (57P0\d|08\w{3}|25006)|Error (1053|1927|2006|2013)|is shutting down|is starting up|connection (refused|reset)|broken pipe|unexpected EOF|bad connection`)
 
 // BadLines finds what a healthy node does not log: errors, panics and races, and database errors that the faults do not explain.
-// outages are when the database was harmed; connections may be lost from then until slack after.
-func BadLines(lines []LogLine, outages []Span, slack time.Duration) []Violation {
+// outages are when the database was harmed; connections may be lost from then until slack after. That its session is over is what
+// a process is to say which was frozen, or cut off, for longer than a session lives.
+func BadLines(lines []LogLine, lives []Life, outages []Span, slack time.Duration) []Violation {
 	var vs []Violation
 	out := func(at time.Time) bool {
 		return slices.ContainsFunc(outages, func(s Span) bool { return !at.Before(s.From) && at.Before(s.To.Add(slack)) })
+	}
+	asleep := func(l LogLine) bool {
+		return slices.ContainsFunc(lives, func(x Life) bool {
+			return x.Node == l.Node && slices.ContainsFunc(x.Frozen, func(f Span) bool { return l.At.After(f.From) && l.At.Before(f.To.Add(slack)) })
+		})
 	}
 	quiet := map[string]bool{} // one panic is many lines
 	for _, l := range lines {
@@ -79,7 +85,7 @@ func BadLines(lines []LogLine, outages []Span, slack time.Duration) []Violation 
 			}
 			quiet[l.Node] = true
 			v.Detail = "is no log line: " + cut(l.Text)
-		case lost && out(l.At):
+		case lost && out(l.At), strings.Contains(l.Err, "session is fenced") && (out(l.At) || asleep(l)):
 			continue
 		case l.Level == "ERROR":
 			v.Detail = cut(l.Text)

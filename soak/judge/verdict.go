@@ -98,7 +98,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	recoveries := Recoveries(e.Hits, e.Lives, t.Death, t.Commit)
 	vs = append(vs, SlowRecovery(recoveries, t.Recovery()+t.Late)...)
 	vs = append(vs, OverBounds(e.Lives, t.Bounds)...)
-	vs = append(vs, BadLines(e.Log, e.Outages, t.Recovery())...)
+	vs = append(vs, BadLines(e.Log, e.Lives, e.Outages, t.Recovery())...)
 	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
 	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.Stalls, t)
