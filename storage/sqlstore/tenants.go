@@ -127,6 +127,7 @@ func (s *Store) deleteTenant(ctx context.Context, name string, limit int) (done 
 	err = s.db.Do(ctx, func(tx *sqldb.Tx) error {
 		marked = tx.Exec(s.set.Get("tenant_mark"), name)
 		tx.Exec(s.set.Get("tenant_unschedule"), name)
+		s.dropUsersOf(tx, name)
 		return nil
 	})
 	if err == nil && marked.N == 0 {
