@@ -14,6 +14,7 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/coord/session"
 	"deepcrawl/internal/config"
+	"deepcrawl/internal/show"
 	"deepcrawl/storage"
 )
 
@@ -27,12 +28,7 @@ func (p *program) clusterCheckCommand() *cli.Command {
 }
 
 // checkLine is the outcome of one check.
-type checkLine struct {
-	Check  string `json:"check"`
-	State  string `json:"state"` // ok, failed, skipped or note
-	Detail string `json:"detail"`
-	Advice string `json:"advice,omitempty"` // what to do, where it failed
-}
+type checkLine = show.CheckLine
 
 const (
 	checkOK      = "ok"
@@ -47,7 +43,8 @@ type checker struct {
 	p      *program
 	ctx    context.Context
 	json   bool
-	name   string // of the tenant and start of the nodes' names
+	told   func(checkLine) // gets each line instead of stdout
+	name   string          // of the tenant and start of the nodes' names
 	timing coord.Timing
 	key    coord.Key // a host that nobody asks
 	a, b   *session.Session
@@ -77,6 +74,10 @@ func (k *checker) check(name, advice string, possible bool, do func() (detail st
 
 func (k *checker) say(line checkLine) {
 	k.lines = append(k.lines, line)
+	if k.told != nil {
+		k.told(line)
+		return
+	}
 	if k.json {
 		return
 	}
@@ -92,12 +93,8 @@ func (p *program) clusterCheck(c *cli.Context) error {
 		return err
 	}
 	return p.withCluster(c, func(o opened) error {
-		timing := coord.DefaultTiming()
-		timing.Death = o.cfg.Reclaim
-		name := string(randomName("check"))
-		k := &checker{
-			opened: o, p: p, ctx: c.Context, json: c.Bool("json"), name: name, timing: timing, key: coord.HostKey(name + ".invalid"),
-		}
+		k := p.newChecker(c.Context, o)
+		k.json = c.Bool("json")
 		k.all()
 		if k.json {
 			if err := p.printJSON(k.lines); err != nil {
@@ -112,6 +109,13 @@ func (p *program) clusterCheck(c *cli.Context) error {
 		}
 		return nil
 	})
+}
+
+func (p *program) newChecker(ctx context.Context, o opened) *checker {
+	timing := coord.DefaultTiming()
+	timing.Death = o.cfg.Reclaim
+	name := string(randomName("check"))
+	return &checker{opened: o, p: p, ctx: ctx, name: name, timing: timing, key: coord.HostKey(name + ".invalid")}
 }
 
 // Advice that several checks share.

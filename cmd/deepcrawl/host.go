@@ -14,6 +14,7 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/crawl"
 	"deepcrawl/crawl/urlkey"
+	"deepcrawl/internal/show"
 	"deepcrawl/storage"
 )
 
@@ -44,15 +45,8 @@ func (p *program) hostCommand() *cli.Command {
 	}
 }
 
-// hostRow is a host in JSON. Until and Pause are of its gate.
-type hostRow struct {
-	Host   string  `json:"host"`
-	Banned bool    `json:"banned"`
-	Reason string  `json:"reason"` // of the ban
-	Since  *string `json:"since"`
-	Pause  string  `json:"pause"`
-	Until  *string `json:"until"`
-}
+// hostRow is a host in JSON.
+type hostRow = show.Host
 
 func (p *program) hostList(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
@@ -119,16 +113,7 @@ func yesNo(b bool) string {
 }
 
 // localTime shows a time of a JSON row to people.
-func localTime(iso *string) string {
-	if iso == nil {
-		return "-"
-	}
-	t, err := time.Parse(time.RFC3339, *iso)
-	if err != nil {
-		return *iso
-	}
-	return stamp(t)
-}
+func localTime(iso *string) string { return show.Local(iso) }
 
 // hostArgs reads hosts in any form people write them into the crawler's; all are checked before the first is changed.
 func hostArgs(c *cli.Context) ([]string, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deepcrawl/crawl"
+	"deepcrawl/internal/show"
 	"deepcrawl/storage"
 )
 
@@ -50,33 +51,12 @@ func (p *program) runCommand() *cli.Command {
 }
 
 // runRow is a run in JSON.
-type runRow struct {
-	Run        storage.RunID    `json:"run"`
-	State      storage.RunState `json:"state"`
-	Tenant     string           `json:"tenant"`
-	URL        string           `json:"url"`
-	Discovered int64            `json:"discovered"`
-	Fetched    int64            `json:"fetched"`
-	Failed     int64            `json:"failed"`
-	Excluded   int64            `json:"excluded"`
-	Reason     string           `json:"reason"`
-	Until      *string          `json:"until"`
-	Created    *string          `json:"created"`
-	Started    *string          `json:"started"`
-	Finished   *string          `json:"finished"`
-}
+type runRow = show.Run
 
-func newRunRow(r storage.Run, l storage.Ledger) runRow {
-	url := r.Site
-	if spec, err := crawl.DecodeSpec(r.Spec); err == nil && len(spec.Seeds) > 0 {
-		url = spec.Seeds[0]
-	}
-	return runRow{
-		Run: r.ID, State: r.State, Tenant: r.Tenant, URL: url,
-		Discovered: l.Discovered, Fetched: l.Fetched, Failed: l.Failed, Excluded: l.Excluded,
-		Reason: r.Reason, Until: isoTime(r.Until), Created: isoTime(r.Created), Started: isoTime(r.Started), Finished: isoTime(r.Finished),
-	}
-}
+// runDetail is run show in JSON.
+type runDetail = show.RunDetail
+
+func newRunRow(r storage.Run, l storage.Ledger) runRow { return show.NewRun(r, l) }
 
 func (p *program) runList(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
@@ -143,20 +123,6 @@ func waits(r storage.Run) string {
 	return crawl.Wait{Reason: r.Reason, Until: r.Until}.String()
 }
 
-// runDetail is run show in JSON.
-type runDetail struct {
-	runRow
-	Queued      int64                    `json:"queued"`
-	Claimed     int64                    `json:"claimed"`
-	Delayed     int64                    `json:"delayed"`
-	Seconds     float64                  `json:"seconds"`
-	Bytes       int64                    `json:"bytes"`
-	ByStatus    map[string]int64         `json:"by_status"`
-	ByReason    map[storage.Reason]int64 `json:"by_reason"`
-	LateRefused int64                    `json:"late_refused"`
-	Spec        crawl.Spec               `json:"spec"`
-}
-
 func (p *program) runShow(c *cli.Context) error {
 	return p.withCluster(c, func(o opened) error {
 		st := o.store
@@ -178,10 +144,7 @@ func (p *program) runShow(c *cli.Context) error {
 			if err != nil {
 				return err
 			}
-			return p.printJSON(runDetail{
-				runRow: newRunRow(r, l), Queued: l.Queued, Claimed: l.Claimed, Delayed: l.Delayed, Seconds: r.WorkedFor.Seconds(), Bytes: l.Bytes,
-				ByStatus: statusWords(l.ByStatus), ByReason: reasons(l.ByReason), LateRefused: l.LateRefused, Spec: spec,
-			})
+			return p.printJSON(show.NewRunDetail(r, l, spec))
 		}
 		return p.summarize(c.Context, st, r, l, summaryOf{resume: resumeCommand(c, id), db: c.String("db")})
 	})
@@ -334,20 +297,6 @@ func deleteRun(ctx context.Context, st storage.Store, id storage.RunID) (string,
 	}
 }
 
-// statusWords turns the keys of by_status into text, which JSON wants; 0 stands for no answer and is left to by_reason.
-func statusWords(m map[int]int64) map[string]int64 {
-	out := map[string]int64{}
-	for k, n := range m {
-		if k != 0 {
-			out[strconv.Itoa(k)] = n
-		}
-	}
-	return out
-}
+func statusWords(m map[int]int64) map[string]int64 { return show.StatusWords(m) }
 
-func reasons(m map[storage.Reason]int64) map[storage.Reason]int64 {
-	if m == nil {
-		m = map[storage.Reason]int64{}
-	}
-	return m
-}
+func reasons(m map[storage.Reason]int64) map[storage.Reason]int64 { return show.Reasons(m) }

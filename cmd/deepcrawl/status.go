@@ -15,6 +15,7 @@ import (
 
 	"deepcrawl/coord"
 	"deepcrawl/crawl"
+	"deepcrawl/internal/show"
 	"deepcrawl/storage"
 )
 
@@ -32,91 +33,16 @@ func (p *program) clusterStatusCommand() *cli.Command {
 	}
 }
 
-// status is the cluster in JSON.
-type status struct {
-	At           *string          `json:"at"`
-	Coordination coordRow         `json:"coordination"`
-	Leader       string           `json:"leader"` // session; empty: none
-	Nodes        []sessionRow     `json:"nodes"`
-	Sessions     []sessionRow     `json:"sessions,omitempty"`
-	Active       []statusRun      `json:"active"`
-	Waiting      []statusRun      `json:"waiting"`
-	Hosts        []hostSlots      `json:"hosts"`
-	Gates        []hostRow        `json:"gates"`
-	Fairness     fairnessRow      `json:"fairness"`
-	Warnings     []clusterWarning `json:"warnings"`
-}
-
-type coordRow struct {
-	Mode   coord.Mode  `json:"mode"`
-	Epoch  coord.Epoch `json:"epoch"`
-	Target coord.Mode  `json:"target,omitempty"` // while draining: where to
-	Since  *string     `json:"since"`
-	Reason string      `json:"reason"`
-	Pinned bool        `json:"pinned"` // an operator keeps it in the database
-}
-
-type sessionRow struct {
-	Session    string      `json:"session"`
-	Node       string      `json:"node"`
-	Role       coord.Role  `json:"role"`
-	State      coord.State `json:"state"`
-	AgeSeconds float64     `json:"age_seconds"` // since its last beat
-	Version    string      `json:"version"`
-	Host       string      `json:"host"`
-	PID        int         `json:"pid"`
-	Workers    int         `json:"workers"`
-	InFlight   int         `json:"in_flight"`
-	Seats      int         `json:"seats"`
-	Claims     int         `json:"claims"`
-	Slots      int         `json:"slots"`
-	Paused     string      `json:"paused"`
-	Late       int         `json:"late_refused"`
-}
-
-type statusRun struct {
-	Run     storage.RunID    `json:"run"`
-	State   storage.RunState `json:"state"`
-	Tenant  string           `json:"tenant"`
-	Site    string           `json:"site"`
-	Seats   int              `json:"seats"`
-	Allowed int              `json:"allowed"` // 0: no limit of tariff and profile
-	Slots   int              `json:"slots"`
-	Reason  string           `json:"reason"`
-	Until   *string          `json:"until"`
-
-	wait crawl.Wait
-}
-
-type hostSlots struct {
-	Host  string `json:"host"`
-	Slots int    `json:"slots"`
-	Cap   int    `json:"cap"`
-}
-
-type fairnessRow struct {
-	Dwell   dwellRow `json:"dwell"`
-	Jain    float64  `json:"jain"` // of the last minute's runs that had work all along; 0: nothing to compare
-	Runs    int      `json:"runs"`
-	Starved string   `json:"starved"`
-	// LongestGap is how long the active run that waits longest for a worker has been waiting.
-	LongestGap float64 `json:"longest_gap_seconds"`
-	GapRun     int64   `json:"longest_gap_run"`
-}
-
-// dwellRow is how long runs waited for a worker in the last minute, of the node where it was worst.
-type dwellRow struct {
-	N   int     `json:"n"`
-	P50 float64 `json:"p50_seconds"`
-	P95 float64 `json:"p95_seconds"`
-	Max float64 `json:"max_seconds"`
-}
-
-// clusterWarning is something that is not as it should be; docs/operations.md explains each code.
-type clusterWarning struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
+// The figures have one form for commands, pages and the API.
+type (
+	status         = show.Cluster
+	coordRow       = show.Coordination
+	sessionRow     = show.Session
+	statusRun      = show.ClusterRun
+	hostSlots      = show.HostSlots
+	fairnessRow    = show.Fairness
+	clusterWarning = show.Warning
+)
 
 func (p *program) clusterStatus(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
@@ -135,7 +61,7 @@ func (p *program) clusterStatus(c *cli.Context) error {
 			if c.Bool("json") {
 				err = p.printJSON(st)
 			} else {
-				err = st.print(p.stdout, s)
+				err = printStatus(p.stdout, &st, s)
 			}
 			if err != nil || !c.Bool("watch") {
 				return err
@@ -188,7 +114,7 @@ func (s *seen) status(sessions bool) status {
 		wait := scene.WaitOf(w)
 		row := statusRun{
 			Run: w.Run.ID, State: w.Run.State, Tenant: w.Run.Tenant, Site: w.Run.Site, Seats: w.Occupied, Allowed: w.Allowed,
-			Slots: scene.Slots[coord.RunKey(int64(w.Run.ID))].Taken, Reason: wait.Reason, Until: isoTime(wait.Until), wait: wait,
+			Slots: scene.Slots[coord.RunKey(int64(w.Run.ID))].Taken, Reason: wait.Reason, Until: isoTime(wait.Until), Wait: wait,
 		}
 		if w.Run.State.Active() {
 			out.Active = append(out.Active, row)
@@ -198,7 +124,7 @@ func (s *seen) status(sessions bool) status {
 	}
 	for key, u := range scene.Slots {
 		if key.Kind() == hostKind {
-			out.Hosts = append(out.Hosts, hostSlots{key.Name(), u.Taken, u.Cap})
+			out.Hosts = append(out.Hosts, hostSlots{Host: key.Name(), Slots: u.Taken, Cap: u.Cap})
 		}
 	}
 	slices.SortFunc(out.Hosts, func(a, b hostSlots) int {
@@ -255,7 +181,7 @@ func (s *seen) fairness(scene *crawl.Scene) fairnessRow {
 
 const shownRows = 20
 
-func (st *status) print(out io.Writer, s *seen) error {
+func printStatus(out io.Writer, st *status, s *seen) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	mode := string(st.Coordination.Mode)
@@ -350,7 +276,7 @@ func runTable(out io.Writer, title string, rows []statusRun) {
 		if r.Allowed > 0 {
 			seats += " of " + strconv.Itoa(r.Allowed)
 		}
-		_, _ = fmt.Fprintf(w, "run %d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Run, r.State, clean(r.Tenant), clean(r.Site), seats, r.Slots, clean(r.wait.String()))
+		_, _ = fmt.Fprintf(w, "run %d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Run, r.State, clean(r.Tenant), clean(r.Site), seats, r.Slots, clean(r.Wait.String()))
 	}
 	_ = w.Flush()
 }

@@ -32,7 +32,7 @@ const silentAfter = 6 * time.Second
 func (s *seen) warnings(st status) []clusterWarning {
 	out := []clusterWarning{}
 	warn := func(code, format string, args ...any) {
-		out = append(out, clusterWarning{code, fmt.Sprintf(format, args...)})
+		out = append(out, clusterWarning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	nodes := s.liveNodes()
 	if len(nodes) == 0 && len(st.Active)+len(st.Waiting) > 0 {
