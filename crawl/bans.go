@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"deepcrawl/storage"
 )
@@ -10,6 +11,7 @@ import (
 // bans is the list of banned hosts as this node last read it.
 type bans struct {
 	hosts atomic.Pointer[map[string]string]
+	read  atomic.Int64 // when, in Unix nanoseconds
 }
 
 func (b *bans) has(host string) bool {
@@ -22,7 +24,7 @@ func (b *bans) has(host string) bool {
 }
 
 // refresh reads the list.
-func (b *bans) refresh(ctx context.Context, store storage.Bans) error {
+func (b *bans) refresh(ctx context.Context, store storage.Bans, now time.Time) error {
 	list, err := store.Bans(ctx)
 	if err != nil {
 		return err
@@ -32,5 +34,14 @@ func (b *bans) refresh(ctx context.Context, store storage.Bans) error {
 		m[ban.Host] = ban.Reason
 	}
 	b.hosts.Store(&m)
+	b.read.Store(now.UnixNano())
 	return nil
+}
+
+// fresh reads the list where it is older than the watch would leave it: an idle node does not read it.
+func (b *bans) fresh(ctx context.Context, store storage.Bans, now time.Time) error {
+	if d := now.Sub(time.Unix(0, b.read.Load())); d >= 0 && d < 2*watchEvery {
+		return nil
+	}
+	return b.refresh(ctx, store, now)
 }

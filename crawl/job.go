@@ -148,13 +148,24 @@ func (l *life) newJob(run storage.Run) (*job, error) {
 	j.robots = robots.NewCache(robots.Config{
 		Product: j.product, Fetch: j.fetchRobots, Now: l.cfg.Now, MaxDelay: maxCrawlDelay,
 	})
-	ledger, err := l.store.Ledger(l.hard, run.ID)
+	err = retryStore(l.hard, l.log, "open run", func() error {
+		ledger, err := l.store.Ledger(l.hard, run.ID)
+		if err != nil {
+			return fmt.Errorf("ledger of run %d: %w", run.ID, err)
+		}
+		j.progress.load(run, ledger)
+		if l.cluster != nil {
+			if err := l.bans.fresh(l.hard, l.cluster, l.cfg.Now()); err != nil {
+				return fmt.Errorf("banned hosts: %w", err)
+			}
+		}
+		if _, err := j.readAllowance(l.hard); err != nil {
+			return fmt.Errorf("tariff of run %d: %w", run.ID, err)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("ledger of run %d: %w", run.ID, err)
-	}
-	j.progress.load(run, ledger)
-	if _, err := j.readAllowance(l.hard); err != nil {
-		return nil, fmt.Errorf("tariff of run %d: %w", run.ID, err)
+		return nil, err
 	}
 	return j, nil
 }

@@ -84,8 +84,8 @@ func (j *job) notStarted(s start, why error) {
 	j.notify()
 }
 
-// retryDelay is the wait before the next attempt, 0 for none: 2 s, then 10 s, spread over 75 to 125 %; longer where the
-// host asks for it.
+// retryDelay is the wait before the next attempt, 0 for none: 2 s, then 10 s, spread over 75 to 125 %; for a host that asks
+// to wait 2 s, doubling, or what it asks for.
 func retryDelay(t trouble, again bool, attempts int, res *fetch.Result) time.Duration {
 	most := maxAttempts
 	if t == rateLimited {
@@ -94,9 +94,12 @@ func retryDelay(t trouble, again bool, attempts int, res *fetch.Result) time.Dur
 	if !again || attempts >= most {
 		return 0
 	}
-	d := 2 * time.Second
+	d, grow := 2*time.Second, time.Duration(5)
+	if t == rateLimited {
+		grow = 2 // the host says itself how long to wait
+	}
 	for i := 1; i < attempts && d < maxRetryDelay; i++ {
-		d *= 5
+		d *= grow
 	}
 	return max(jitter(min(d, maxRetryDelay)), res.RetryAfter)
 }

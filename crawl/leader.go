@@ -33,7 +33,7 @@ type duty struct {
 
 func duties() []duty {
 	return []duty{
-		{"reap", watchEvery, (*leader).reap},
+		{"reap", 5 * time.Second, (*leader).reap},
 		{"schedules", 5 * time.Second, (*leader).schedules},
 		{"hung runs", time.Minute, (*leader).closeHung},
 		{"prune", 10 * time.Second, (*leader).prune},
@@ -76,10 +76,12 @@ func (l *life) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
-		if err := l.bans.refresh(ctx, l.cluster); err != nil && ctx.Err() == nil {
-			l.log.Warn("read banned hosts", "err", err)
+		if l.busy() {
+			if err := l.bans.refresh(ctx, l.cluster, l.cfg.Now()); err != nil && ctx.Err() == nil {
+				l.log.Warn("read banned hosts", "err", err)
+			}
+			l.refreshJobs(ctx)
 		}
-		l.refreshJobs(ctx)
 		if l.cfg.Lead {
 			lease, lead = l.lead(ctx, lease, lead)
 			l.leading.Store(lead != nil)
@@ -95,6 +97,13 @@ func (l *life) watch(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// busy says whether this node works on some run.
+func (l *life) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.jobs) > 0
 }
 
 // lead takes the lease where nobody has it, and does what is due while it is held.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,11 +37,12 @@ type life struct {
 	hard     context.Context
 	hardStop context.CancelCauseFunc
 
-	mu    sync.Mutex
-	jobs  map[storage.RunID]*job
-	away  map[storage.RunID]time.Time // runs with nothing to do here before that time
-	wake  chan struct{}               // closed when a run may have become ready for a worker
-	crews sync.WaitGroup              // lanes of left turns
+	mu      sync.Mutex
+	jobs    map[storage.RunID]*job
+	away    map[storage.RunID]time.Time // runs with nothing to do here before that time
+	wake    chan struct{}               // closed when a run may have become ready for a worker
+	looking chan struct{}               // held by the idle worker that looks for work
+	crews   sync.WaitGroup              // lanes of left turns
 
 	done chan struct{} // closed when the only run is over
 	over sync.Once
@@ -63,7 +65,7 @@ func newLife(n *Node, sess coord.Session) *life {
 		log:   n.log.With("node", sess.ID().String()),
 		hosts: newHosts(n.cfg.HostCap),
 		jobs:  make(map[storage.RunID]*job), away: make(map[storage.RunID]time.Time),
-		wake: make(chan struct{}), done: make(chan struct{}),
+		wake: make(chan struct{}), looking: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	l.cluster, _ = n.cfg.Store.(clusterStore)
 	l.hard, l.hardStop = context.WithCancelCause(context.Background())
@@ -137,7 +139,7 @@ func (l *life) reclaimOthers(ctx context.Context) error {
 	gone := func(storage.Owner) bool { return true }
 	var owners []storage.Owner
 	err := retryStore(ctx, l.log, "list owners", func() (err error) {
-		if owners, err = l.store.Owners(ctx); err == nil && l.cfg.Gone != nil {
+		if owners, err = l.store.Owners(ctx); err == nil && l.cfg.Gone != nil && others(owners, l.owner) {
 			gone, err = l.cfg.Gone(ctx) // read after the owners: a session that is new then is in it
 		}
 		return err
@@ -166,34 +168,17 @@ func (l *life) reclaimOthers(ctx context.Context) error {
 	return nil
 }
 
+// others says whether some owner is not self.
+func others(owners []storage.Owner, self storage.Owner) bool {
+	return slices.ContainsFunc(owners, func(o storage.Owner) bool { return o != self })
+}
+
 // work is one worker: it asks which run to serve, serves it for a turn, and asks again.
 func (l *life) work(ctx context.Context, idle *idleWatch) {
-	for ctx.Err() == nil {
-		if l.mayStore() != nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(jitter(idlePoll)):
-			}
-			continue
-		}
-		wake := l.wakeChannel()
-		seat, run, occupied, ok, err := l.pick(ctx, nil)
-		if err != nil {
-			if ctx.Err() == nil {
-				l.fail(err)
-			}
-			return
-		}
+	for {
+		seat, run, occupied, ok := l.findWork(ctx)
 		if !ok {
-			if l.onlyRunIsOver(ctx) {
-				return
-			}
-			select {
-			case <-ctx.Done():
-			case <-wake:
-			case <-time.After(jitter(idlePoll)):
-			}
-			continue
+			return
 		}
 		idle.begin()
 		for ok && ctx.Err() == nil {
@@ -204,6 +189,44 @@ func (l *life) work(ctx context.Context, idle *idleWatch) {
 		}
 		idle.end()
 	}
+}
+
+// findWork waits for a run to serve; ok is false when there is nothing more to do. Of the idle workers of a node one looks at a
+// time, and the next at once when it has found something: a hundred idle workers ask as much of the database as one.
+func (l *life) findWork(ctx context.Context) (seat storage.Seat, run storage.Run, occupied int, ok bool) {
+	select {
+	case l.looking <- struct{}{}:
+	case <-ctx.Done():
+		return seat, run, 0, false
+	}
+	defer func() { <-l.looking }()
+	for began := l.cfg.Now(); ctx.Err() == nil; {
+		wake := l.wakeChannel()
+		if l.mayStore() == nil {
+			var err error
+			if seat, run, occupied, ok, err = l.pick(ctx, nil); err != nil {
+				if ctx.Err() == nil {
+					l.fail(err)
+				}
+				return seat, run, 0, false
+			}
+			if ok || l.onlyRunIsOver(ctx) {
+				return seat, run, occupied, ok
+			}
+		}
+		poll := idlePoll
+		if l.cfg.Now().Sub(began) > idleLong {
+			poll = idleSlow
+		}
+		timer := time.NewTimer(jitter(poll))
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return seat, run, 0, false
 }
 
 // pick takes a seat on the run that fairness names.
@@ -245,7 +268,7 @@ func (l *life) pick(ctx context.Context, held *storage.Seat) (seat storage.Seat,
 		return err
 	})
 	if err != nil {
-		return seat, run, occupied, ok, fmt.Errorf("pick a run: %w", err)
+		return seat, run, occupied, ok, err
 	}
 	var taken storage.RunID
 	if ok {

@@ -405,6 +405,9 @@ func (j *job) readSitemap(ctx context.Context, plan *sitemap.Plan, node sitemap.
 	} else if in.err == nil {
 		_ = in.flush(1)
 	}
+	if info.Truncated {
+		j.leftOut("URLs of a sitemap beyond its limits (50,000 entries, 50 MB, and as many as the run can use)", node.URL)
+	}
 	switch {
 	case in.err != nil:
 		return in.err

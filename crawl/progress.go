@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type Progress struct {
 	step        string
 	unreachable map[string]time.Time // robots.txt of an origin: since when
 	traps       map[string]string    // kind: first URL
+	cuts        map[string]string    // what was left out for a limit: first URL
 }
 
 // maxTraps bounds the kinds of traps remembered.
@@ -38,6 +40,7 @@ type Snapshot struct {
 	Until                                 time.Time // earliest time it goes on, zero unknown
 	Worked                                time.Duration
 	Traps                                 map[string]string // kinds of crawler traps met, each with a URL
+	Cuts                                  map[string]string // what was left out for a limit of deepcrawl's, each with a URL
 }
 
 // Queued is what is left to do.
@@ -98,16 +101,21 @@ func (p *Progress) robotsUnreachable(origin string, now time.Time) time.Duration
 }
 
 // trap notes a kind of trap; it reports whether it is the first of its kind.
-func (p *Progress) trap(kind, url string) bool {
+func (p *Progress) trap(kind, url string) bool { return p.first(&p.traps, kind, url) }
+
+// cut notes what was left out for a limit; it reports whether it is the first of its kind.
+func (p *Progress) cut(kind, url string) bool { return p.first(&p.cuts, kind, url) }
+
+func (p *Progress) first(of *map[string]string, kind, url string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.traps == nil {
-		p.traps = make(map[string]string)
+	if *of == nil {
+		*of = make(map[string]string)
 	}
-	if _, ok := p.traps[kind]; ok || len(p.traps) >= maxTraps {
+	if _, ok := (*of)[kind]; ok || len(*of) >= maxTraps {
 		return false
 	}
-	p.traps[kind] = url
+	(*of)[kind] = url
 	return true
 }
 
@@ -119,12 +127,7 @@ func (j *job) snapshot(now time.Time) Snapshot {
 	}
 	p.mu.Lock()
 	s.State, s.Step = p.state, p.step
-	if len(p.traps) > 0 {
-		s.Traps = make(map[string]string, len(p.traps))
-		for k, v := range p.traps {
-			s.Traps[k] = v
-		}
-	}
+	s.Traps, s.Cuts = maps.Clone(p.traps), maps.Clone(p.cuts)
 	p.mu.Unlock()
 	s.Waiting, s.Until = j.waitsFor(now)
 	if err := j.life.mayStore(); err != nil {

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"deepcrawl/crawl/extract"
@@ -89,6 +90,9 @@ func (rd *reader) html(out *outcome, claim storage.Claim, res *fetch.Result) {
 	}
 	if res.Status >= 200 && res.Status < 300 {
 		rd.links(out, claim, p)
+		if p.Facts.Notes&extract.NoteLinksCut != 0 {
+			rd.job.leftOut(fmt.Sprintf("links of a page beyond %d", extract.DefaultMaxLinks), claim.URL)
+		}
 	}
 }
 
@@ -234,6 +238,13 @@ func (rd *reader) discover(out *outcome, claim storage.Claim, u urlkey.URL, tooL
 func (rd *reader) store(out *outcome) {
 	if len(rd.edges) > 0 {
 		out.result.Page.Links = append([]byte(nil), rd.edges...)
+	}
+}
+
+// leftOut tells the first time that something is left out for a limit of a kind: nothing is lost without a reason shown.
+func (j *job) leftOut(what, url string) {
+	if j.progress.cut(what, url) {
+		j.life.log.Warn("left out for a limit", "run", j.run.ID, "reason", what, "url", url)
 	}
 }
 

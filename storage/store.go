@@ -172,7 +172,8 @@ type Graph interface {
 	Links(ctx context.Context, run RunID, after URLID, limit int) ([]PageLinks, error)
 	// SaveInlinks stores counts for the run's URLs that have these prefixes (replacing earlier ones), where the fence holds.
 	SaveInlinks(ctx context.Context, run RunID, counts []Inlinks, fence Fence) error
-	// BrokenLinks returns failed URLs, and fetched ones with a status of 400 or more, that some page links to, most inlinks first.
+	// BrokenLinks returns URLs with a status of 400 or more, and failed ones without a good status (a page that is only too large
+	// works for visitors), that some page links to, most inlinks first.
 	BrokenLinks(ctx context.Context, run RunID, n int) ([]BrokenLink, error)
 }
 

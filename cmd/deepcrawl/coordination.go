@@ -73,21 +73,25 @@ func (c *cluster) gone(ctx context.Context) (func(storage.Owner) bool, error) {
 	return func(o storage.Owner) bool { return !live[o] }, nil
 }
 
-// lockPath is the lock file of a thing that one process of a machine does on a database: beside an embedded database, else in the
-// folder of this user's lock files, where the name tells databases apart.
+// lockPath is the lock file of a thing that one process of a machine does on a database, in the folder of this user's lock files;
+// the name tells databases apart.
 func lockPath(cfg *config.Config, thing string) (string, error) {
+	db := config.Mask(cfg.DB) // without the password, which may be changed while a node runs
 	if path, ok := sqliteFile(cfg.DB); ok {
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return "", err
 		}
-		return abs + "." + thing + ".lock", nil
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			abs = real
+		}
+		db = abs
 	}
 	dir, err := proclock.Dir()
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(config.Mask(cfg.DB))) // without the password, which may be changed while a node runs
+	sum := sha256.Sum256([]byte(db))
 	return filepath.Join(dir, hex.EncodeToString(sum[:6])+"."+thing+".lock"), nil
 }
 

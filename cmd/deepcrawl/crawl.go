@@ -315,7 +315,7 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, st storage.Store,
 			return err
 		}
 	case !c.Bool("quiet") && !(failed && ledger.Fetched == 0):
-		if err := p.summarize(ctx, st, run, ledger, summaryOf{resume: resumeCommand(c, id), db: c.String("db"), traps: last.Traps}); err != nil {
+		if err := p.summarize(ctx, st, run, ledger, summaryOf{resume: resumeCommand(c, id), db: c.String("db"), traps: last.Traps, cuts: last.Cuts}); err != nil {
 			return explain(cfg, err)
 		}
 	}

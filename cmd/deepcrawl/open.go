@@ -61,6 +61,8 @@ func explain(cfg *config.Config, err error) error {
 		hint = "make the file and its folder writable, or name another with --db"
 	case errors.Is(err, storage.ErrFull), errors.Is(err, sqldb.ErrFull):
 		hint = "what was stored is safe; make room and go on with --resume"
+	case errors.Is(err, sqldb.ErrContention):
+		hint = "another program keeps it locked; what was stored is safe"
 	}
 	path, embedded := sqliteFile(shown)
 	if text := err.Error(); !strings.HasPrefix(text, "open ") && !strings.Contains(text, shown) && !(embedded && strings.Contains(text, filepath.Base(path))) {

@@ -21,6 +21,7 @@ type summaryOf struct {
 	resume string // command; empty: none to offer
 	db     string // the --db flag, if given, to repeat in commands
 	traps  map[string]string
+	cuts   map[string]string
 }
 
 // summarize prints how a run stands, for people.
@@ -52,6 +53,12 @@ func (p *program) summarize(ctx context.Context, st storage.Store, r storage.Run
 		return ofRun(r.ID, err)
 	}
 	brokenLines(&b, broken, r.ID, of.db)
+	if len(of.cuts) > 0 {
+		b.WriteString("\nLeft out for a limit\n")
+		for _, kind := range slices.Sorted(maps.Keys(of.cuts)) {
+			fmt.Fprintf(&b, "  %s: %s\n", kind, clean(of.cuts[kind]))
+		}
+	}
 	if len(of.traps) > 0 {
 		b.WriteString("\nCrawler traps met, not crawled on\n")
 		for _, kind := range slices.Sorted(maps.Keys(of.traps)) {

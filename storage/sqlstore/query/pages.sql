@@ -84,5 +84,5 @@ UPDATE run SET inlinked = 1 WHERE id = :run
 SELECT p.id, u.url, p.status, p.reason, i.n, s.url
 FROM page p JOIN inlink i ON i.run_id = p.run_id AND i.id = p.id JOIN url u ON u.run_id = p.run_id AND u.id = p.id
   LEFT JOIN url s ON s.run_id = p.run_id AND s.id = i.source_id
-WHERE p.run_id = :run AND p.id >= :first AND p.id < :end AND (p.state = :failed OR p.status >= 400) AND i.n > 0
+WHERE p.run_id = :run AND p.id >= :first AND p.id < :end AND (p.status >= 400 OR p.state = :failed AND (p.status < 200 OR p.status > 299)) AND i.n > 0
 ORDER BY i.n DESC, p.id LIMIT :n
