@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"deepcrawl/coord"
+	"deepcrawl/coord/core"
 )
 
 func (m *member) hold(name string, token coord.Token, ttl time.Duration) (coord.Held, error) {
@@ -241,12 +242,12 @@ func testSwitch(t *testing.T, authority Authority) {
 		c := authority(t)(t)
 		a := register(t, c, "a")
 		d, err := c.Drain(t.Context(), coord.Drain{From: 1, Seen: 41, Target: coord.ModeDB, Lost: true, Hold: time.Hour, Pin: coord.ModeDB})
-		if err != nil || d.Epoch != 42 || d.HoldUntil <= a.r.Now || d.Pin != coord.ModeDB {
+		if err != nil || d.Epoch != 42+core.LostEpochs || d.HoldUntil <= a.r.Now || d.Pin != coord.ModeDB {
 			t.Fatalf("got %+v, %v", d, err)
 		}
 		a.beat()
 		a.ack()
-		_, err = c.Open(t.Context(), coord.Open{Epoch: 42, Mode: coord.ModeDB})
+		_, err = c.Open(t.Context(), coord.Open{Epoch: d.Epoch, Mode: coord.ModeDB})
 		want(t, err, coord.ErrWaiting, "open")
 		_, err = a.hold("l", 1, time.Minute)
 		want(t, err, coord.ErrWaiting, "a new lease")
