@@ -29,7 +29,29 @@ func DefaultFaults() Faults {
 
 // Faulty wraps a backend with seeded faults. What is made late is made although its caller has given up long ago.
 func Faulty(c coord.Coord, seed uint64, f Faults) coord.Coord {
-	return &faulty{c: c, f: f, rng: rand.New(rand.NewPCG(seed, 0x6661756c7479))}
+	w := &faulty{c: c, f: f, rng: rand.New(rand.NewPCG(seed, 0x6661756c7479))}
+	if second, ok := c.(coord.Second); ok {
+		return &faultySecond{faulty: w, second: second}
+	}
+	return w
+}
+
+// faultySecond keeps the Redis of what it wraps.
+type faultySecond struct {
+	*faulty
+	second coord.Second
+}
+
+func (f *faultySecond) Probe(ctx context.Context) (coord.Probed, error) {
+	return pass(ctx, f.faulty, f.second.Probe)
+}
+
+func (f *faultySecond) Seed(ctx context.Context, e coord.Epoch, carried []coord.Slot) (coord.Seeded, error) {
+	return pass(ctx, f.faulty, func(ctx context.Context) (coord.Seeded, error) { return f.second.Seed(ctx, e, carried) })
+}
+
+func (f *faultySecond) Reap(ctx context.Context, v coord.View, live []coord.Member, before coord.Incarnation) (int, error) {
+	return pass(ctx, f.faulty, func(ctx context.Context) (int, error) { return f.second.Reap(ctx, v, live, before) })
 }
 
 type faulty struct {

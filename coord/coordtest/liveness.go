@@ -217,11 +217,24 @@ func Liveness(t *testing.T, authority Authority) {
 		open := authority(t)
 		a, b := join(t, open(t), "a"), join(t, open(t), "b")
 		kept := eventually(t, a, coord.Need{Keys: []coord.CappedKey{host}, N: 1}, 5*time.Second)[0]
-		if _, err := open(t).Drain(t.Context(), coord.Drain{From: 1, Target: coord.ModeDB, Reason: "operator"}); err != nil {
-			t.Fatal(err)
+		operator := open(t)
+		var from coord.Epoch
+		for {
+			now, _, err := operator.Authority(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			from = now.Epoch
+			_, err = operator.Drain(t.Context(), coord.Drain{From: from, Target: coord.ModeDB, Reason: "operator", Pin: coord.ModeDB})
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, coord.ErrStale) { // a switch of the cluster's own was first
+				t.Fatal(err)
+			}
 		}
 		begin := time.Now()
-		for a.Status().Authority.Epoch < 2 || a.Status().Authority.Mode != coord.ModeDB {
+		for a.Status().Authority.Epoch <= from || a.Status().Authority.Mode != coord.ModeDB {
 			if err := kept.MayStart(); err != nil {
 				t.Fatalf("an active host stops: %v", err)
 			}

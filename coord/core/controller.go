@@ -221,7 +221,7 @@ func (s *Session) reap(now Now, r coord.BeatReply) {
 		return
 	}
 	s.ctl.reap++
-	if s.ctl.reap%3 != 0 {
+	if s.ctl.reap%s.cfg.Rare != 0 {
 		return
 	}
 	var live []coord.Member

@@ -21,6 +21,10 @@ type Config struct {
 	Redis  bool // one is configured
 	// Jitter spreads a retry; nil leaves it as it is.
 	Jitter func(time.Duration) time.Duration
+	// Rare is how many beats lie between what is rarely needed: reconciling without cause, reaping; 0 is 5. Retry is the longest
+	// time between two asks for a full key; 0 is MaxRetry. Checkers set them low, so that there are fewer states.
+	Rare  uint64
+	Retry time.Duration
 	// Eager makes every session act on the authority at once, instead of the first live one before the others.
 	Eager bool
 }
@@ -122,6 +126,12 @@ type Session struct {
 
 // NewSession starts the machine of a session that was just registered. facts may be nil.
 func NewSession(cfg Config, r coord.Registered, facts func() map[string]string, now Now) *Session {
+	if cfg.Rare == 0 {
+		cfg.Rare = 5
+	}
+	if cfg.Retry == 0 {
+		cfg.Retry = MaxRetry
+	}
 	s := &Session{
 		cfg: cfg, id: r.Member, out: map[uint64]any{}, nextBeat: now.Mono, lastGood: now.Mono, lastWall: now.Wall, facts: facts,
 		seen: r.Authority.Epoch, acked: r.Authority.Epoch, auth: r.Authority,

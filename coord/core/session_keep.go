@@ -63,7 +63,7 @@ type returnOut struct{}
 // afterBeat reconciles (rule 5) and reaps.
 func (s *Session) afterBeat(now Now) {
 	if s.mayAsk(now) && s.view.Mode != coord.ModeDrain {
-		every := uint64(5)
+		every := s.cfg.Rare
 		if s.dirty || len(s.held) > 0 {
 			every = 1
 		}

@@ -252,7 +252,7 @@ func (s *Session) retry(now Now, ks []*keyState) {
 }
 
 func (s *Session) backoff(now Now, k *keyState) {
-	k.backoff = min(max(2*k.backoff, minRetry), MaxRetry)
+	k.backoff = min(max(2*k.backoff, minRetry), s.cfg.Retry)
 	k.retryAt = now.Mono + max(s.jitter(k.backoff), minRetry)
 	s.arm(k.retryAt)
 }

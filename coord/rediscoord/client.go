@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,8 +45,17 @@ type client struct {
 	trip    func()
 }
 
+// quiet turns off what the driver prints to standard error for each failed dial: callers get the error, and decide what is told.
+// It is the driver's own setting, for the whole process.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
 // newClient opens nothing yet: connections are made by the first call. ErrURL.
 func newClient(url string, o Options) (*client, error) {
+	quiet()
 	opt, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrURL, strings.ReplaceAll(err.Error(), url, "the url"))

@@ -104,3 +104,13 @@ func (s *Second) Reap(ctx context.Context, v coord.View, live []coord.Member, be
 	}
 	return int(r.int(0)), nil
 }
+
+// Forget frees what a session had that has certainly ended, in the epoch seeded last, and reports how many slots. It is what Reap
+// does without waiting; safe at any time later, because no member comes back.
+func (s *Second) Forget(ctx context.Context, m coord.Member) (int, error) {
+	r, err := s.run(ctx, "forget", "", m.String())
+	if err != nil {
+		return 0, fmt.Errorf("forget %s: %w", m, err)
+	}
+	return int(r.int(0)), nil
+}
