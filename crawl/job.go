@@ -45,8 +45,8 @@ type job struct {
 	due            time.Time // next delayed URL, where nothing else is left
 	wake           chan struct{}
 
-	reading  sync.WaitGroup // responses on their way through the readers
-	readers  sync.Pool      // *reader
+	reading  underWay  // responses on their way through the readers
+	readers  sync.Pool // *reader
 	inflight atomic.Int64
 	starts   atomic.Int64
 

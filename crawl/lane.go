@@ -49,7 +49,7 @@ func (j *job) fetch(s start) {
 		res.Release()
 		return
 	}
-	j.reading.Add(1)
+	j.reading.add()
 	j.life.pages <- &response{job: j, claim: s.claim, res: res, attempts: attempts}
 }
 

@@ -26,7 +26,7 @@ func (l *life) readPages() {
 		}
 		p.res.Release()
 		l.finisher.submit(out)
-		j.reading.Done()
+		j.reading.done()
 	}
 }
 

@@ -120,7 +120,7 @@ func (l *life) serve(ctx context.Context, seat storage.Seat, run storage.Run, oc
 	}
 	c.stop()
 	c.lanes.Wait()
-	j.reading.Wait()
+	j.reading.wait()
 	l.finisher.flush()
 	l.closeJob(j)
 	select {
