@@ -32,6 +32,8 @@ func TestUnderWayMayGrowWhileOthersWait(t *testing.T) {
 			})
 		}
 		all.Wait()
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		if u.n != 0 || u.none != nil {
 			t.Errorf("%d left", u.n)
 		}
