@@ -327,7 +327,7 @@ func (s *Store) Timeline(ctx context.Context, run storage.RunID, width time.Dura
 		tx.Query(s.set.Get("timeline"), func(r *sqldb.Row) error {
 			list = append(list, storage.Bucket{From: when(r.Int(0)), Fetched: r.Int(1), Failed: r.Int(2), Excluded: r.Int(3)})
 			return nil
-		}, int64(run), max(width.Microseconds(), 1), int64(storage.Fetched), int64(storage.Failed), int64(storage.Excluded))
+		}, int64(run), firstURL(run), endURL(run), max(width.Microseconds(), 1), int64(storage.Fetched), int64(storage.Failed), int64(storage.Excluded))
 		return nil
 	})
 	return list, doing(err, "timeline of run %d", run)

@@ -97,7 +97,8 @@ DELETE FROM api_token WHERE account IN (SELECT a.name FROM account a WHERE a.ten
 DELETE FROM account WHERE tenant = :tenant
 
 -- name: timeline
--- in: run int, width int, fetched int, failed int, excluded int
+-- Reads a whole run.
+-- in: run int, first int, last int, width int, fetched int, failed int, excluded int
 SELECT p.fetched - p.fetched % :width AS start_at, SUM(CASE WHEN p.state = :fetched THEN 1 ELSE 0 END), SUM(CASE WHEN p.state = :failed THEN 1 ELSE 0 END),
   SUM(CASE WHEN p.state = :excluded THEN 1 ELSE 0 END)
-FROM page p WHERE p.run_id = :run GROUP BY p.fetched - p.fetched % :width ORDER BY 1
+FROM page p WHERE p.run_id = :run AND p.id >= :first AND p.id < :last GROUP BY p.fetched - p.fetched % :width ORDER BY 1
