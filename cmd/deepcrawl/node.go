@@ -164,6 +164,14 @@ func (p *program) becomeNode(ctx context.Context, cfg *config.Config) (*proclock
 	lock, err := proclock.Take(path)
 	var held *proclock.HeldError
 	if errors.As(err, &held) && p.newer(held.Holder) {
+		// A build that could not work here must not end one that does.
+		st, oerr := p.open(ctx, cfg, mustExist)
+		if oerr != nil {
+			return nil, "", oerr
+		}
+		if oerr = st.Close(); oerr != nil {
+			return nil, "", explain(cfg, oerr)
+		}
 		lock, err = p.takeOver(ctx, path, held.Holder)
 	}
 	if err != nil {

@@ -199,7 +199,7 @@ func printStatus(out io.Writer, st *status, s *seen) error {
 	line("leader\t%s", cmp.Or(st.Leader, "none"))
 	d, f := st.Fairness.Dwell, st.Fairness
 	if d.N > 0 {
-		line("dwell\tp50 %.1f s, p95 %.1f s, most %.1f s (%s in the last minute)", d.P50, d.P95, d.Max, plural(int64(d.N), "turn"))
+		line("dwell\tp50 %.1f s, p95 %.1f s, most %.1f s (%s in the last minute)", d.P50, d.P95, d.Max, plural(int64(d.N), "wait"))
 	}
 	if f.Runs > 0 {
 		line("fairness\tJain %.3f over %s", f.Jain, plural(int64(f.Runs), "run"))

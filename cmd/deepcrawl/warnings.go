@@ -25,6 +25,13 @@ const (
 	warnMany       = "not-all-shown"
 )
 
+// warningCodes lists them all.
+func warningCodes() []string {
+	return []string{
+		warnNoNode, warnNoLeader, warnSilent, warnCaps, warnRunWorkers, warnVersions, warnLate, warnPaused, warnDrain, warnStarved, warnMany,
+	}
+}
+
 // silentAfter is three beats: a session is dead only after the reclaim time.
 const silentAfter = 6 * time.Second
 
@@ -139,6 +146,6 @@ func runWorkersIdle(nodes []coord.SessionInfo, active int) string {
 	if least != most {
 		shown += " to " + strconv.Itoa(most)
 	}
-	return fmt.Sprintf("DEEPCRAWL_RUN_WORKERS is %s while the nodes have %d workers: %s leave %d of them idle; %d on every node lets all work on one run",
+	return fmt.Sprintf("DEEPCRAWL_RUN_WORKERS is %s while the nodes have %d workers: with %s %d of them are idle; %d on every node lets all work on one run",
 		shown, workers, plural(int64(active), "active run"), workers-most*active, workers)
 }
