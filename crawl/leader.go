@@ -218,15 +218,15 @@ func (d *leader) closeHung(ctx context.Context) error {
 	now := d.life.cfg.Now()
 	alive := make(map[storage.RunID]progressAt, len(waiting))
 	for _, w := range waiting {
-		if !w.Run.State.Active() || w.Suspended {
-			continue
+		if !w.Run.State.Active() || w.Suspended || w.Run.Home != "" {
+			continue // one that is reserved may be resumed by hand, whenever that is
 		}
 		ledger, err := d.life.store.Ledger(ctx, w.Run.ID)
 		if err != nil {
 			return err
 		}
 		at := progressAt{finished: ledger.Fetched + ledger.Failed + ledger.Excluded + ledger.Discovered, at: now}
-		if old, ok := d.seen[w.Run.ID]; ok && old.finished == at.finished {
+		if old, ok := d.seen[w.Run.ID]; ok && old.finished == at.finished && d.life.mayStore() == nil {
 			at.at = old.at
 		}
 		alive[w.Run.ID] = at
