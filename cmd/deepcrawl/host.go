@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,25 +121,34 @@ func hostArgs(c *cli.Context) ([]string, error) {
 	if !c.Args().Present() {
 		return nil, usagef("%s: which host? give a name such as example.com", c.Command.Name)
 	}
-	canon, err := urlkey.New(urlkey.Options{})
-	if err != nil {
-		return nil, err
-	}
 	var hosts []string
 	for _, arg := range c.Args().Slice() {
-		url := arg
-		if !strings.Contains(arg, "://") {
-			url = "https://" + arg
+		host, err := hostOf(c.Command.Name, arg)
+		if err != nil {
+			return nil, err
 		}
-		u, err := canon.Parse(url)
-		if err != nil || u.Host == "" || strings.ContainsAny(strings.TrimSuffix(arg, "/"), " \t") {
-			return nil, usagef("%s: %q is not a host; allowed: a name such as example.com, with :PORT where it is not the usual one", c.Command.Name, arg)
-		}
-		if !slices.Contains(hosts, u.Host) {
-			hosts = append(hosts, u.Host)
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
 		}
 	}
 	return hosts, nil
+}
+
+// hostOf is a host in the crawler's form; what names who asks in the error.
+func hostOf(what, arg string) (string, error) {
+	canon, err := urlkey.New(urlkey.Options{})
+	if err != nil {
+		return "", err
+	}
+	url := arg
+	if !strings.Contains(arg, "://") {
+		url = "https://" + arg
+	}
+	u, err := canon.Parse(url)
+	if err != nil || u.Host == "" || strings.ContainsAny(strings.TrimSuffix(arg, "/"), " \t") {
+		return "", usagef("%s: %q is not a host; allowed: a name such as example.com, with :PORT where it is not the usual one", what, arg)
+	}
+	return u.Host, nil
 }
 
 // hostChange is what was done to a host, in JSON.
@@ -175,41 +185,57 @@ func (p *program) changeHosts(c *cli.Context, do func(o opened, host string) (st
 // maxBanReason is what the store keeps of a reason, in bytes.
 const maxBanReason = 200
 
-func (p *program) hostBan(c *cli.Context) error {
-	reason := c.String("reason")
+func checkBanReason(reason string) error {
 	if len(reason) > maxBanReason || clean(reason) != reason {
 		return usagef("--reason: allowed are up to %d bytes of text", maxBanReason)
 	}
-	return p.changeHosts(c, func(o opened, host string) (string, error) {
-		return "banned", o.store.Ban(c.Context, host, reason)
-	})
+	return nil
+}
+
+func banHost(ctx context.Context, o opened, host, reason string) (string, error) {
+	if err := checkBanReason(reason); err != nil {
+		return "", err
+	}
+	return "banned", o.store.Ban(ctx, host, reason)
+}
+
+func unbanHost(ctx context.Context, o opened, host string) (string, error) {
+	err := o.store.Unban(ctx, host)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", usagef("%s: is not banned; deepcrawl host list shows who is", host)
+	}
+	return "may be requested", err
+}
+
+func (p *program) clearHost(ctx context.Context, o opened, host string) (string, error) {
+	gates, err := o.coord.Gates(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list gates: %w", err)
+	}
+	key := coord.HostKey(host)
+	i := slices.IndexFunc(gates, func(g coord.Gate) bool { return g.Key == key && g.For > 0 })
+	if i < 0 {
+		return "nothing to clear", nil
+	}
+	if _, err := o.coord.Clear(ctx, key); err != nil {
+		return "", fmt.Errorf("clear %s: %w", host, err)
+	}
+	was := crawl.Wait{Reason: gates[i].Reason, Until: p.now().Add(gates[i].For)}
+	return "cleared (" + was.String() + ")", nil
+}
+
+func (p *program) hostBan(c *cli.Context) error {
+	reason := c.String("reason")
+	if err := checkBanReason(reason); err != nil {
+		return err
+	}
+	return p.changeHosts(c, func(o opened, host string) (string, error) { return banHost(c.Context, o, host, reason) })
 }
 
 func (p *program) hostUnban(c *cli.Context) error {
-	return p.changeHosts(c, func(o opened, host string) (string, error) {
-		err := o.store.Unban(c.Context, host)
-		if errors.Is(err, storage.ErrNotFound) {
-			return "", usagef("%s: is not banned; deepcrawl host list shows who is", host)
-		}
-		return "may be requested", err
-	})
+	return p.changeHosts(c, func(o opened, host string) (string, error) { return unbanHost(c.Context, o, host) })
 }
 
 func (p *program) hostClear(c *cli.Context) error {
-	return p.changeHosts(c, func(o opened, host string) (string, error) {
-		gates, err := o.coord.Gates(c.Context)
-		if err != nil {
-			return "", fmt.Errorf("list gates: %w", err)
-		}
-		key := coord.HostKey(host)
-		i := slices.IndexFunc(gates, func(g coord.Gate) bool { return g.Key == key && g.For > 0 })
-		if i < 0 {
-			return "nothing to clear", nil
-		}
-		if _, err := o.coord.Clear(c.Context, key); err != nil {
-			return "", fmt.Errorf("clear %s: %w", host, err)
-		}
-		was := crawl.Wait{Reason: gates[i].Reason, Until: p.now().Add(gates[i].For)}
-		return "cleared (" + was.String() + ")", nil
-	})
+	return p.changeHosts(c, func(o opened, host string) (string, error) { return p.clearHost(c.Context, o, host) })
 }

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"deepcrawl/storage"
+)
+
+// live streams a part of a page, rendered anew every few seconds, as server-sent events (HTML Living Standard section 9.2). next
+// returns the part's page and whether it is the last.
+func (q *request) live(part string, next func(context.Context) (page any, last bool, err error)) error {
+	return q.liveEvery(q.s.Every, part, next)
+}
+
+// writeFor ends a stream whose reader takes nothing any more.
+const writeFor = 20 * time.Second
+
+func (q *request) liveEvery(every time.Duration, part string, next func(context.Context) (page any, last bool, err error)) error {
+	s := q.s
+	select {
+	case s.watchers <- struct{}{}:
+		defer func() { <-s.watchers }()
+	default:
+		return errBusy
+	}
+	ctx, cancel := context.WithCancel(q.r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	page, last, err := next(ctx)
+	if err != nil {
+		return err
+	}
+	out := http.NewResponseController(q.w)
+	h := q.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	q.sent = true
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var before []byte
+	for {
+		html, err := s.pages.part(part, page)
+		if err != nil {
+			s.Log.Error("render", "part", part, "err", err)
+			return nil
+		}
+		// A connection without a deadline to set is one of a test.
+		if err := out.SetWriteDeadline(s.Now().Add(writeFor)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return nil
+		}
+		if bytes.Equal(html, before) {
+			_, err = q.w.Write([]byte(": still\n\n"))
+		} else {
+			before = html
+			_, err = q.w.Write(event("", html))
+		}
+		if err == nil && last {
+			_, err = q.w.Write(event("end", nil))
+		}
+		if err != nil || out.Flush() != nil || last {
+			return nil // who watched has gone, or has all there is
+		}
+		for again := true; again; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			if gone, err := q.gone(ctx); gone {
+				return nil
+			} else if err != nil {
+				continue // the database is away for a moment: what is shown stays, the browser keeps listening
+			}
+			page, last, err = next(ctx)
+			if errors.Is(err, storage.ErrNotFound) {
+				_, _ = q.w.Write(event("gone", nil)) // deleted meanwhile; who has left needs no word
+				_ = out.Flush()
+				return nil
+			}
+			again = err != nil
+		}
+	}
+}
+
+// gone says whether the session or token has ended since.
+func (q *request) gone(ctx context.Context) (bool, error) {
+	again := request{s: q.s, w: q.w, r: q.r.WithContext(ctx)}
+	err := again.authenticate()
+	if errors.Is(err, errSignIn) || err == nil && again.user != q.user {
+		return true, nil
+	}
+	return false, err
+}
+
+// event is one server-sent event; each line of its data is a field.
+func event(name string, data []byte) []byte {
+	var b bytes.Buffer
+	if name != "" {
+		b.WriteString("event: " + name + "\n")
+	}
+	for line := range bytes.Lines(data) {
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(bytes.ReplaceAll(line, []byte("\r"), nil), "\n"))
+		b.WriteByte('\n')
+	}
+	if len(data) == 0 {
+		b.WriteString("data: .\n")
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}

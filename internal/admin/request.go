@@ -1,0 +1,200 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"deepcrawl/storage"
+)
+
+// request is one request being answered.
+type request struct {
+	s    *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	user storage.User // zero: not signed in
+	api  bool         // JSON is wanted
+	sent bool         // the answer has begun
+}
+
+var (
+	errSignIn      = errors.New("sign in first")
+	errForbidden   = errors.New("not allowed")
+	errCrossOrigin = errors.New("request of another site")
+	errBusy        = errors.New("too many at once")
+)
+
+// tooSoon is an attempt that has to wait.
+type tooSoon struct{ seconds int }
+
+func (t *tooSoon) Error() string { return fmt.Sprintf("try again in %d s", t.seconds) }
+
+// answer runs a route for those who may ask for it.
+func (s *Server) answer(rt route, api bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := &request{s: s, w: w, r: r, api: api}
+		err := q.authenticate()
+		if err == nil && !rt.who.may(q.user) {
+			if err = errForbidden; q.user.Name == "" {
+				err = errSignIn
+			}
+		}
+		if err == nil {
+			err = rt.do(q)
+		}
+		if err != nil {
+			q.fail(err)
+		}
+	})
+}
+
+// fail tells a person or program what went wrong.
+func (q *request) fail(err error) {
+	if q.sent {
+		panic(http.ErrAbortHandler) // the answer has begun: only cutting it says that it is not whole
+	}
+	status, text := q.verdict(err)
+	if errors.Is(err, errSignIn) && !q.api && q.r.Method == http.MethodGet {
+		http.Redirect(q.w, q.r, "/sign-in?next="+url.QueryEscape(q.r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	if status == http.StatusUnauthorized {
+		q.w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if status >= 500 {
+		q.s.Log.Error("request", "method", q.r.Method, "path", q.r.URL.Path, "err", err)
+	}
+	if q.api {
+		q.json(status, map[string]string{"error": text})
+		return
+	}
+	q.render(status, "error", errorPage{Status: status, Text: text, Retry: status >= 500 && q.r.Method == http.MethodGet})
+}
+
+type errorPage struct {
+	Status int
+	Text   string
+	Retry  bool
+}
+
+func (p errorPage) title() string { return http.StatusText(p.Status) }
+
+// verdict is the status of an error, and what is said of it: nothing of a thing that is another's, nor of what only the log may know.
+func (q *request) verdict(err error) (status int, text string) {
+	var mistake *Mistake
+	var soon *tooSoon
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &mistake):
+		return http.StatusBadRequest, mistake.Text
+	case errors.As(err, &soon):
+		q.w.Header().Set("Retry-After", strconv.Itoa(soon.seconds))
+		return http.StatusTooManyRequests, say("error.toosoon", soon.seconds)
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge, say("error.large")
+	case errors.Is(err, errSignIn):
+		return http.StatusUnauthorized, say("error.signin")
+	case errors.Is(err, errForbidden):
+		return http.StatusForbidden, say("error.forbidden")
+	case errors.Is(err, errCrossOrigin):
+		return http.StatusForbidden, say("error.crossorigin")
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable, say("error.busy")
+	case errors.Is(err, storage.ErrNotFound):
+		return http.StatusNotFound, say("error.notfound")
+	case errors.Is(err, storage.ErrState):
+		text = strings.TrimSuffix(err.Error(), ": "+storage.ErrState.Error())
+		return http.StatusConflict, say("error.state", text)
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
+		return http.StatusServiceUnavailable, say("error.unavailable")
+	}
+	return http.StatusInternalServerError, say("error.internal")
+}
+
+func (q *request) json(status int, v any) {
+	b, err := json.Marshal(v) // escapes < > & too: an answer taken for a page could do nothing
+	if err != nil {
+		q.s.Log.Error("encode an answer", "err", err)
+		status, b = http.StatusInternalServerError, []byte(`{"error":"`+say("error.internal")+`"}`)
+	}
+	q.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	q.w.WriteHeader(status)
+	q.sent = true
+	_, _ = q.w.Write(append(b, '\n')) // who has gone needs no answer
+}
+
+// show answers with a page, or with its figures as JSON.
+func (q *request) show(name string, page titled) error {
+	if q.api {
+		q.json(http.StatusOK, page)
+	} else {
+		q.render(http.StatusOK, name, page)
+	}
+	return nil
+}
+
+// done answers a change: programs get what it came to, people the page to go on with.
+func (q *request) done(status int, v any, to string) error {
+	if q.api {
+		q.json(status, v)
+		return nil
+	}
+	q.sent = true
+	http.Redirect(q.w, q.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// form reads a change's fields into a flat form; programs may send them as a JSON object.
+func (q *request) form() (url.Values, error) {
+	if strings.HasPrefix(q.r.Header.Get("Content-Type"), "application/json") {
+		fields := map[string]any{}
+		if err := json.NewDecoder(q.r.Body).Decode(&fields); err != nil {
+			return nil, mistakef("%s", say("error.json"))
+		}
+		v := url.Values{}
+		for k, x := range fields {
+			if list, ok := x.([]any); ok {
+				for _, y := range list {
+					v.Add(k, fmt.Sprint(y))
+				}
+				continue
+			}
+			if n, ok := x.(float64); ok {
+				v.Set(k, strconv.FormatFloat(n, 'f', -1, 64))
+				continue
+			}
+			v.Set(k, fmt.Sprint(x))
+		}
+		return v, nil
+	}
+	if err := q.r.ParseForm(); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, err
+		}
+		return nil, mistakef("%s", say("error.form"))
+	}
+	return q.r.PostForm, nil
+}
+
+// run is the run of the path, where the user may see it: another tenant's is not found, like one that is not there.
+func (q *request) run() (storage.Run, error) {
+	id, err := strconv.ParseInt(q.r.PathValue("run"), 10, 64)
+	if err != nil || id < 1 {
+		return storage.Run{}, storage.ErrNotFound
+	}
+	r, err := q.s.Store.Run(q.r.Context(), storage.RunID(id))
+	if err == nil && !q.sees(r.Tenant) {
+		err = storage.ErrNotFound
+	}
+	return r, err
+}
+
+func (q *request) sees(tenant string) bool {
+	return q.user.Role == storage.RoleOperator || q.user.Tenant == tenant && tenant != ""
+}
