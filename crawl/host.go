@@ -53,7 +53,8 @@ type host struct {
 	cap      float64
 	counted  time.Time // last trouble that counted: that of one round counts once
 
-	failures  int // in a row, without a success
+	failures  int  // in a row, without a success
+	suspected bool // somebody finds out whether it is well
 	class     trouble
 	cooldowns int // in a row, without a success
 	until     time.Time
@@ -144,29 +145,37 @@ func (h *host) leave() {
 	h.mu.Unlock()
 }
 
-// report gives the place back with what the request said of the host. It returns the length of a cooldown that begins with it.
-func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown time.Duration) {
+// report gives the place back with what the request said of the host. again says that its URL had met trouble before: that it
+// does once more is no news of the host. suspect says that the host should be left alone, unless it proves to be well: then acquit
+// or coolDown MUST follow.
+func (h *host) report(t trouble, again bool, now time.Time) (suspect bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inflight--
-	if t == fine {
+	switch {
+	case t == fine:
 		h.failures, h.cooldowns, h.class = 0, 0, fine
 		h.until = time.Time{}
 		if h.limit < h.cap {
 			h.limit = min(h.cap, h.limit+1/max(h.limit, 1))
 		}
-		return 0
+		return false
+	case t == ownFault:
+		return false
 	}
 	// What was in flight together fails together: one event, not a row of them. Else a site that restarts within a second, or a
 	// folder of pages nobody may see, would be left alone for minutes.
 	if now.Sub(h.counted) < failureRound && h.cooldowns == 0 {
-		return 0
+		return false
 	}
 	h.counted = now
 	if t != forbidden {
 		h.limit = max(1, h.limit/2)
 	}
 	h.class = t
+	if again && t != rateLimited {
+		return false
+	}
 	h.failures++
 	need := failuresToCool
 	if t == forbidden {
@@ -175,13 +184,28 @@ func (h *host) report(t trouble, asked time.Duration, now time.Time) (cooldown t
 	if h.cooldowns > 0 {
 		need = 1
 	}
-	if h.failures < need || now.Before(h.until) {
-		return 0
+	if h.failures < need || now.Before(h.until) || h.suspected {
+		return false
 	}
+	h.suspected = true
+	return true
+}
+
+// acquit ends a suspicion: the host is well, it was its pages that were not.
+func (h *host) acquit() {
+	h.mu.Lock()
+	h.failures, h.cooldowns, h.suspected = 0, 0, false
+	h.mu.Unlock()
+}
+
+// coolDown ends a suspicion with a pause, which it returns: by class, doubling, at least what the host asked for.
+func (h *host) coolDown(t trouble, asked time.Duration, now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	first, most := cooling(t)
 	pause := max(min(first<<min(h.cooldowns, 5), most), asked)
 	h.cooldowns++
-	h.failures = 0
+	h.failures, h.suspected = 0, false
 	h.until = now.Add(pause)
 	return pause
 }

@@ -13,8 +13,8 @@ func visits(t *testing.T, h *host, now *time.Time, n int, verdict trouble, asked
 		if ok, gone := h.enter(*now); !ok {
 			t.Fatalf("not let in: given up %v", gone)
 		}
-		if d := h.report(verdict, asked, *now); d > 0 {
-			cooled = d
+		if h.report(verdict, false, *now) {
+			cooled = h.coolDown(verdict, asked, *now)
 		}
 	}
 	return cooled
@@ -42,8 +42,8 @@ func TestTroubleOfOneRoundCountsOnce(t *testing.T) {
 		h.enter(now)
 	}
 	for range 24 {
-		if d := h.report(timedOut, 0, now); d > 0 {
-			t.Fatalf("left alone for %v after requests that were in flight together", d)
+		if h.report(timedOut, false, now) {
+			t.Fatal("suspected after requests that were in flight together")
 		}
 	}
 	if h.limit != 12 || h.failures != 1 {
@@ -55,19 +55,19 @@ func TestNothingStartsInARoundThatFailedUntilASuccess(t *testing.T) {
 	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
 	h.enter(now)
 	h.enter(now)
-	h.report(troubled, 0, now)
+	h.report(troubled, false, now)
 	if ok, _ := h.enter(now.Add(failureRound - 1)); ok {
 		t.Error("let in while the round that failed lasts: a host that is down fails URLs as fast as they come")
 	}
-	h.report(fine, 0, now) // another request of the round went well
+	h.report(fine, false, now) // another request of the round went well
 	if ok, _ := h.enter(now); !ok {
 		t.Error("kept out after a success")
 	}
-	h.report(troubled, 0, now.Add(2*failureRound))
+	h.report(troubled, false, now.Add(2*failureRound))
 	if ok, _ := h.enter(now.Add(3 * failureRound)); !ok {
 		t.Error("kept out after the round")
 	}
-	h.report(forbidden, 0, now.Add(5*failureRound))
+	h.report(forbidden, false, now.Add(5*failureRound))
 	if ok, _ := h.enter(now.Add(5 * failureRound)); !ok {
 		t.Error("kept out by a page that may not be seen")
 	}
@@ -142,10 +142,50 @@ func TestAfterACooldownOneRequestFindsOut(t *testing.T) {
 	if ok, _ := h.enter(now); ok {
 		t.Fatal("a second one was let in")
 	}
-	h.report(fine, 0, now)
+	h.report(fine, false, now)
 	for i := range 2 {
 		if ok, _ := h.enter(now); !ok {
 			t.Fatalf("request %d not let in after a success", i)
 		}
+	}
+}
+
+func TestPagesThatFailAgainSayNothingOfTheHost(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	for range 40 {
+		now = now.Add(2 * time.Second)
+		if ok, _ := h.enter(now); !ok {
+			t.Fatal("not let in")
+		}
+		if h.report(troubled, true, now) {
+			t.Fatal("suspected for URLs that had failed before")
+		}
+		now = now.Add(2 * time.Second)
+		if ok, _ := h.enter(now); !ok {
+			t.Fatal("not let in")
+		}
+		if h.report(ownFault, false, now) {
+			t.Fatal("suspected for pages that answer 500")
+		}
+	}
+	if h.limit != 1 {
+		t.Errorf("limit %v, want 1: it is slowed all the same", h.limit)
+	}
+}
+
+func TestAnAcquittedHostStartsANewRow(t *testing.T) {
+	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
+	for round := range 3 {
+		for i := range forbiddenToCool {
+			now = now.Add(time.Second)
+			h.enter(now)
+			if got, want := h.report(forbidden, false, now), i == forbiddenToCool-1; got != want {
+				t.Fatalf("round %d, failure %d: suspected %v", round, i, got)
+			}
+		}
+		h.acquit()
+	}
+	if h.cooldowns != 0 {
+		t.Errorf("%d cooldowns", h.cooldowns)
 	}
 }

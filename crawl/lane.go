@@ -8,6 +8,7 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/crawl/extract"
 	"deepcrawl/crawl/fetch"
+	"deepcrawl/crawl/robots"
 	"deepcrawl/storage"
 )
 
@@ -37,7 +38,7 @@ func (j *job) fetch(s start) {
 		res.Release()
 		return
 	}
-	j.life.heed(s.queue.state, s.queue.key, t, res, now)
+	j.heed(s, t, res, now)
 	j.slotFree(s.queue)
 
 	attempts := s.claim.Attempts + 1
@@ -53,15 +54,43 @@ func (j *job) fetch(s start) {
 	j.life.pages <- &response{job: j, claim: s.claim, res: res, attempts: attempts}
 }
 
-// heed draws the consequences of a response for its host, for everybody: a cooldown after failures in a row, a gate where the
-// host asked for one.
-func (l *life) heed(h *host, key coord.Key, t trouble, res *fetch.Result, now time.Time) {
-	if d := h.report(t, res.RetryAfter, now); d > 0 {
-		l.pause(l.hard, key, d, leftAlone+t.String())
+// heed draws the consequences of a response for its host, for everybody: a gate where the host asked for one, a cooldown after
+// failures in a row. Before a host is left alone it is asked for its robots.txt once more: one that answers as before is well, and
+// what fails is a part of the site, as the last pages of a crawl often are.
+func (j *job) heed(s start, t trouble, res *fetch.Result, now time.Time) {
+	h := s.queue.state
+	suspect := h.report(t, s.claim.Attempts > 0, now)
+	j.life.heedGate(s.queue.key, t, res)
+	switch {
+	case !suspect:
+	case t != rateLimited && j.hostIsWell(s):
+		h.acquit()
+	default:
+		d := h.coolDown(t, res.RetryAfter, j.life.cfg.Now())
+		j.life.pause(j.life.hard, s.queue.key, d, "left alone for a while: "+t.String())
 	}
+}
+
+// heedGate closes the gate of a host that asked to wait.
+func (l *life) heedGate(key coord.Key, t trouble, res *fetch.Result) {
 	if t == rateLimited && res.RetryAfter > 0 {
-		l.pause(l.hard, key, res.RetryAfter, fmt.Sprintf("answered %d", res.Status)+askedToWait)
+		l.pause(l.hard, key, res.RetryAfter, fmt.Sprintf("answered %d and asked to wait", res.Status))
 	}
+}
+
+// hostIsWell asks for robots.txt of the host of a URL that failed.
+func (j *job) hostIsWell(s start) bool {
+	origin, _ := splitURL(s.claim.URL)
+	res, err := j.fetchAside(j.life.hard, origin+"/robots.txt", "text/plain,*/*;q=0.8", robots.MaxBytes, true)
+	if err != nil {
+		return false
+	}
+	defer res.Release()
+	if res.Reason != "" && !res.TooLarge {
+		return false
+	}
+	known := j.robots.Peek(origin)
+	return res.Status < 400 || res.Status == 404 || res.Status == 410 || known != nil && known.Status == res.Status
 }
 
 // endPermit says how the request ended: an aborted one may still be at the site for a moment.

@@ -40,7 +40,8 @@ const (
 	rateLimited                // 429, 503 with Retry-After
 	forbidden                  // 403, 401
 	timedOut
-	troubled // 5xx, reset, refused and the like
+	troubled // 502, 503, 504, reset, refused and the like
+	ownFault // another 5xx: this page's trouble, which says nothing of the host
 )
 
 // judge says how the host is doing, and whether another attempt may help.
@@ -61,8 +62,10 @@ func judge(r *fetch.Result) (t trouble, again bool) {
 		return rateLimited, true
 	case r.Status == 501, r.Status == 505:
 		return fine, false
-	case r.Status >= 500:
+	case r.Status == 502, r.Status == 503, r.Status == 504:
 		return troubled, true
+	case r.Status >= 500:
+		return ownFault, true
 	case r.Status == 403, r.Status == 401:
 		return forbidden, false
 	}

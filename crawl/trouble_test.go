@@ -189,3 +189,45 @@ func TestTrapsEndWithAReason(t *testing.T) {
 		t.Errorf("traps told: %v", s.Traps)
 	}
 }
+
+// The last pages of a crawl are often those that fail: a folder nobody may see, pages that always answer an error. The host is well,
+// and the run ends.
+func TestARunWhoseLastPagesAllFailEndsSoon(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	mux := http.NewServeMux()
+	var robots atomic.Int64
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/robots.txt":
+			robots.Add(1)
+			fmt.Fprintln(w, "User-agent: *\nDisallow:")
+		case r.URL.Path == "/":
+			w.Header().Set("Content-Type", "text/html")
+			for i := range 11 {
+				fmt.Fprintf(w, "<a href=/secret/%d>s</a>", i)
+			}
+			for i := range 3 {
+				fmt.Fprintf(w, "<a href=/broken/%d>s</a>", i)
+			}
+		case strings.HasPrefix(r.URL.Path, "/secret/"):
+			time.Sleep(time.Second) // each in a round of its own
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	url := handle(t, mux)
+	r := newRig(t)
+	r.cfg.HostCap = 1
+	run := r.create(t, crawl.Spec{Seeds: []string{url}, NoSitemaps: true})
+	began := time.Now()
+	r.work(t, t.Context(), run)
+	l := r.ledger(t, run, storage.RunDone)
+	if l.ByStatus[403] != 11 || l.ByStatus[500] != 3 {
+		t.Errorf("answers %v, want 11 of 403 and 3 of 500", l.ByStatus)
+	}
+	if robots.Load() < 2 {
+		t.Error("the host was not asked whether it is well: this test proves nothing")
+	}
+	t.Logf("took %v, robots.txt asked %d times", time.Since(began), robots.Load())
+}
