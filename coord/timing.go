@@ -16,6 +16,12 @@ type Timing struct {
 	RateVoid   time.Duration // a rate grant may start a request for this long
 	AbortGrace time.Duration // from aborting a request to reusing its slot; part of Request
 	KeepIdle   time.Duration // an idle slot is kept this long for the next request
+
+	// Of the ways between Redis and the database (rules 11 and 12); 0 is production's: 5 s, 60 s, 30 s, 5 min.
+	Fall        time.Duration // most sessions without Redis for this long: the cluster leaves it
+	Stable      time.Duration // all sessions with one Redis for this long: the cluster may return
+	ReturnEvery time.Duration // between attempts to return
+	ReturnPause time.Duration // from a fallback to the return, doubling up to six times that while fallbacks repeat
 }
 
 // DefaultTiming is production's.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -16,9 +17,8 @@ const (
 	StableFor = 60 * time.Second
 	// ReturnEvery is the time between attempts to return.
 	ReturnEvery = 30 * time.Second
-	// ReturnPause is the shortest time from a fallback to the return, doubling up to ReturnPauseMax while fallbacks repeat.
-	ReturnPause    = 5 * time.Minute
-	ReturnPauseMax = 30 * time.Minute
+	// ReturnPause is the shortest time from a fallback to the return, doubling up to six times that while fallbacks repeat.
+	ReturnPause = 5 * time.Minute
 )
 
 // controller is a session's part in changing the authority. Any session may take any step; the row decides who was first.
@@ -59,7 +59,7 @@ func (s *Session) control(now Now, r coord.BeatReply, bad string) {
 			s.drain(coord.Drain{Target: coord.ModeDB, Reason: "redis is not the one that was seeded", Fall: true})
 			return
 		}
-		if mostWithoutRedis(r.Sessions) && s.myTurn(now, r, "without") {
+		if mostWithoutRedis(r.Sessions, cmp.Or(s.cfg.Timing.Fall, FallAfter)) && s.myTurn(now, r, "without") {
 			s.drain(coord.Drain{Target: coord.ModeDB, Reason: "most sessions do not reach redis", Fall: true})
 		}
 	case coord.ModeDB:
@@ -95,15 +95,15 @@ func (s *Session) drain(d coord.Drain) {
 	s.out[s.call(d)] = drainOut{lost: d.Lost}
 }
 
-// mostWithoutRedis reports that more than half of the live sessions with a Redis have not reached it for FallAfter.
-func mostWithoutRedis(sessions []coord.SessionState) bool {
+// mostWithoutRedis reports that more than half of the live sessions with a Redis have not reached it for that long.
+func mostWithoutRedis(sessions []coord.SessionState, fall time.Duration) bool {
 	with, without := 0, 0
 	for _, o := range sessions {
 		if o.State != coord.Live || !o.Redis.Configured {
 			continue
 		}
 		with++
-		if !o.Redis.Usable && o.Redis.For >= FallAfter {
+		if !o.Redis.Usable && o.Redis.For >= fall {
 			without++
 		}
 	}
@@ -113,13 +113,15 @@ func mostWithoutRedis(sessions []coord.SessionState) bool {
 // mayReturn says why the cluster may go to Redis, or nothing (rules 11, 12).
 func (s *Session) mayReturn(now Now, r coord.BeatReply) string {
 	a, c := r.Authority, &s.ctl
-	if !s.cfg.Redis || a.Pin == coord.ModeDB || c.hasTry && now.Mono-c.tried < ReturnEvery {
+	t := s.cfg.Timing
+	if !s.cfg.Redis || a.Pin == coord.ModeDB || c.hasTry && now.Mono-c.tried < cmp.Or(t.ReturnEvery, ReturnEvery) {
 		return ""
 	}
 	first := a.Falls == 0 && a.FellAt == 0
 	if !first {
-		pause := ReturnPause << min(max(a.Falls-1, 0), 8)
-		if r.Now-a.FellAt < micros(min(pause, ReturnPauseMax)) {
+		least := cmp.Or(t.ReturnPause, ReturnPause)
+		pause := least << min(max(a.Falls-1, 0), 8)
+		if r.Now-a.FellAt < micros(min(pause, 6*least)) {
 			return ""
 		}
 	}
@@ -129,7 +131,7 @@ func (s *Session) mayReturn(now Now, r coord.BeatReply) string {
 			continue
 		}
 		h := o.Redis
-		if !h.Configured || !h.Usable || !first && h.For < StableFor || !one.IsZero() && !one.Same(h.Ident) {
+		if !h.Configured || !h.Usable || !first && h.For < cmp.Or(t.Stable, StableFor) || !one.IsZero() && !one.Same(h.Ident) {
 			return ""
 		}
 		one = h.Ident
