@@ -35,6 +35,24 @@ func (db *DB) Explain(ctx context.Context, st *Stmt, t *Table, args ...any) (pla
 	return plan, err
 }
 
+// Prepare has the database parse and plan a statement with made-up inputs, for tests of all statements of a set.
+func (db *DB) Prepare(ctx context.Context, st *Stmt) error {
+	invent := func(cols []column) []any {
+		out := make([]any, len(cols))
+		for i, c := range cols {
+			out[i] = map[colType]any{typeInt: int64(1), typeText: "x", typeBytes: []byte("x")}[c.typ]
+		}
+		return out
+	}
+	var t *Table
+	if st.rows != nil {
+		t = new(Table)
+		t.Add(invent(st.rows)...)
+	}
+	_, err := db.Explain(ctx, st, t, invent(st.in)...)
+	return err
+}
+
 func (tx *Tx) explain(d Dialect, o op, each func(*Row) error) {
 	switch d {
 	case SQLite:

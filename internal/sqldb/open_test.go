@@ -155,6 +155,20 @@ func TestOldAndUnsuitableServers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("an old MariaDB", func(t *testing.T) {
+		s := testenv.PrivateMariaDB(t, "version=10.5.27-MariaDB-log")
+		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
+		if !errors.Is(err, sqldb.ErrTooOld) || !strings.Contains(err.Error(), "10.5.27") || !strings.Contains(err.Error(), "10.6") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("an old MySQL", func(t *testing.T) {
+		s := testenv.PrivateMariaDB(t, "version=5.7.44")
+		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
+		if err == nil || errors.Is(err, sqldb.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a server that is read-only", func(t *testing.T) {
 		s := testenv.PrivateMariaDB(t, "read-only=1")
 		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
@@ -205,4 +219,35 @@ func TestUnixSockets(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+func TestTooFewRights(t *testing.T) {
+	t.Run("postgres", func(t *testing.T) {
+		s := testenv.PrivatePostgres(t)
+		admin := open(t, s.DSN(), sqldb.Options{})
+		exec(t, admin, "CREATE ROLE weak LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO weak")
+		db := open(t, strings.Replace(s.DSN(), "postgres@", "weak@", 1), sqldb.Options{})
+		if _, err := db.Migrate(t.Context(), schema); !errors.Is(err, sqldb.ErrAuth) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want one line with %v", err, sqldb.ErrAuth)
+		}
+	})
+	t.Run("mysql", func(t *testing.T) {
+		s := testenv.PrivateMariaDB(t)
+		admin := open(t, s.DSN(), sqldb.Options{})
+		exec(t, admin, "CREATE USER weak@'%'", "GRANT SELECT ON test.* TO weak@'%'")
+		db := open(t, strings.Replace(s.DSN(), "root@", "weak@", 1), sqldb.Options{})
+		if _, err := db.Migrate(t.Context(), schema); !errors.Is(err, sqldb.ErrAuth) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want one line with %v", err, sqldb.ErrAuth)
+		}
+	})
+}
+
+func exec(t *testing.T, db *sqldb.DB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		err := db.Do(t.Context(), func(tx *sqldb.Tx) error { tx.Exec(db.Dialect().Statement(text)); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

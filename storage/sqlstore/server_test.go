@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"deepcrawl/internal/sqldb"
 	"deepcrawl/internal/testenv"
 	"deepcrawl/storage"
 	"deepcrawl/storage/sqlstore"
@@ -348,7 +350,7 @@ func TestDeletingARunBlocksNobody(t *testing.T) {
 		if _, err := s.Discover(t.Context(), live, list, nil); err != nil {
 			t.Fatal(err)
 		}
-		fillRun(t, s, large, 30_000, 30_000)
+		fillRun(t, s, large, many(30_000, 500_000), many(30_000, 500_000))
 		if _, err := s.SetRunState(t.Context(), large, []storage.RunState{storage.RunCrawling}, storage.RunCancelled, "", time.Time{}); err != nil {
 			t.Fatal(err)
 		}
@@ -392,4 +394,62 @@ func TestDeletingARunBlocksNobody(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestASnapshotHeldOpen claims and finishes for a minute while a snapshot, as a dump holds one, keeps every deleted row.
+func TestASnapshotHeldOpen(t *testing.T) {
+	testenv.Large(t)
+	dsn := testenv.Postgres(t)
+	opener(t, dsn)
+	s := openStore(t, dsn, sqlstore.Options{})
+	if _, err := s.Discover(t.Context(), newRun(t, s), []storage.Discovery{benchDiscovery(1)}, nil); err != nil { // makes the host
+		t.Fatal(err)
+	}
+	run := newRun(t, s)
+	fillRun(t, s, run, 2_000_000, 0)
+	other := openStore(t, dsn, sqlstore.Options{})
+	held, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = other.DB().View(context.Background(), func(tx *sqldb.Tx) error {
+			look := func() error {
+				tx.Query(sqldb.Postgres.Statement("SELECT COUNT(*) FROM claim"), func(*sqldb.Row) error { return nil })
+				return tx.Flush()
+			}
+			err := look()
+			close(held)
+			for err == nil {
+				select {
+				case <-release:
+					return nil
+				case <-time.After(5 * time.Second): // the server ends idle transactions
+					err = look()
+				}
+			}
+			return err
+		})
+	}()
+	<-held
+	defer close(release)
+	const parts, length = 4, 15 * time.Second
+	var pages [parts]int
+	for part := range parts {
+		for until := time.Now().Add(length); time.Now().Before(until); {
+			claims, err := s.Claim(t.Context(), "node", []storage.ClaimRequest{{Run: run, Host: host, N: 64}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var results []storage.Result
+			for _, c := range claims {
+				results = append(results, storage.Result{Run: run, ID: c.ID, Token: c.Token, Page: &storage.PageResult{State: storage.Fetched, Status: 200}})
+			}
+			if _, err := s.Finish(t.Context(), "node", results); err != nil {
+				t.Fatal(err)
+			}
+			pages[part] += len(claims)
+		}
+	}
+	t.Logf("pages in each quarter: %v", pages)
+	if 2*pages[parts-1] < pages[0] {
+		t.Errorf("the last quarter had %d pages, the first %d", pages[parts-1], pages[0])
+	}
 }

@@ -48,8 +48,10 @@ SELECT u.id, u.url FROM url u WHERE u.run_id = :run AND u.id = :id
 -- name: url_by_prefix
 -- in: run int
 -- rows: low bytes, high bytes
-SELECT u.ukey, u.id, u.url, p.state, p.status, p.reason FROM url u LEFT JOIN page p ON p.run_id = u.run_id AND p.id = u.id
-WHERE u.run_id = :run AND u.ukey >= :low AND u.ukey <= :high
+-- One row or none each; a join would make PostgreSQL, which cannot tell how narrow the range is, read all pages.
+SELECT u.ukey, u.id, u.url, (SELECT p.state FROM page p WHERE p.run_id = u.run_id AND p.id = u.id),
+  (SELECT p.status FROM page p WHERE p.run_id = u.run_id AND p.id = u.id), (SELECT p.reason FROM page p WHERE p.run_id = u.run_id AND p.id = u.id)
+FROM url u WHERE u.run_id = :run AND u.ukey >= :low AND u.ukey <= :high
 
 -- name: url_known
 -- in: run int
