@@ -41,12 +41,11 @@ func (s *scope) end() {
 
 // twin is a session on both sides.
 type twin struct {
-	real, model   coord.Member
-	rv, mv        coord.View
-	seq           uint64
-	tok           coord.Token
-	held          map[coord.Token]coord.Slot
-	realPrevGates coord.Micros
+	real, model coord.Member
+	rv, mv      coord.View
+	seq         uint64
+	tok         coord.Token
+	held        map[coord.Token]coord.Slot
 }
 
 type modelMachine struct {

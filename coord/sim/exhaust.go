@@ -22,7 +22,9 @@ type Small struct {
 	Flushes  int  // FLUSHALL
 	Length   time.Duration
 	Max      int // states; 0: no bound
-	Off      core.Off
+	// Deep explores depth first, which remembers far fewer states to go on from; a violation then comes with a long path.
+	Deep bool
+	Off  core.Off
 }
 
 // Explored is what Exhaust saw.
@@ -416,7 +418,7 @@ func (w *small) check() {
 	}
 }
 
-// Exhaust explores breadth first, so that a violation comes with a shortest path.
+// Exhaust explores breadth first, so that a violation comes with a shortest path, unless told to go deep.
 func Exhaust(cfg Small) Explored {
 	if cfg.Length == 0 {
 		cfg.Length = time.Hour
@@ -444,9 +446,17 @@ func Exhaust(cfg Small) Explored {
 	visit(first)
 	queue := []*small{first}
 	for len(queue) > 0 {
-		w := queue[0]
-		queue[0] = nil
-		queue = queue[1:]
+		at := 0
+		if cfg.Deep {
+			at = len(queue) - 1
+		}
+		w := queue[at]
+		queue[at] = nil
+		if cfg.Deep {
+			queue = queue[:at]
+		} else {
+			queue = queue[1:]
+		}
 		for _, n := range w.next() {
 			e.Steps++
 			if n.problem != "" {

@@ -28,7 +28,6 @@ type oracle struct {
 	leaseTokens int
 	lossAt      time.Duration
 	acked       map[coord.Member]coord.Epoch // however much the database forgot
-	switches    int
 }
 
 type leaseID struct {
@@ -316,7 +315,7 @@ func (o *oracle) beat(b coord.Beat, v coord.BeatReply, acked bool) {
 			continue
 		}
 		// It knows when the answer arrives and was taken, at most a beat and a second later.
-		m, g := b.Member, g
+		m := b.Member
 		w.after(w.timing.Beat+time.Second, func() {
 			for _, p := range w.procs {
 				if p.alive() && p.m.ID() == m && p.m.Beats() >= b.Seq {

@@ -32,7 +32,6 @@ type proc struct {
 	waiting  map[uint64]func() // by ask
 	tick     *event
 	inFlight map[*request]struct{}
-	workers  int
 	lease    *lease
 	holding  bool // a call about the lease is out
 	leaving  bool
