@@ -151,6 +151,7 @@ func TestAWholeSiteIsCrawledOnceAndPolitely(t *testing.T) {
 }
 
 func TestAStoppedRunGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
 	site, url := serve(t, web.Config{Seed: 2, Pages: 500, PageBytes: 2000, Sitemap: true, Latency: 5 * time.Millisecond})
 	r := newRig(t)
 	run := r.create(t, crawl.Spec{Seeds: []string{url}})
@@ -250,6 +251,7 @@ func TestLimitsEndARun(t *testing.T) {
 }
 
 func TestAHostThatAsksToWaitIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	site, url := serve(t, web.Config{
 		Seed: 4, Pages: 120, Sitemap: true, PageBytes: 2000, Latency: time.Millisecond,
 		Errors: web.ErrorMix{TooMany: 0.01, TooManyDate: 0.01, Unavailable: 0.01},
@@ -271,6 +273,7 @@ func TestARateHoldsForTheRun(t *testing.T) {
 }
 
 func TestTroubleWithASeedIsOneLine(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, url, want string }{
 		{"unknown host", "http://nothing.invalid/", "unknown host"},
 		{"refused port", "http://127.0.0.1:1/", "connection refused"},
@@ -297,6 +300,7 @@ func TestTroubleWithASeedIsOneLine(t *testing.T) {
 }
 
 func TestALongRedirectChainEnds(t *testing.T) {
+	t.Parallel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/r/{n}", func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -320,6 +324,7 @@ func handle(t *testing.T, h http.Handler) string {
 }
 
 func TestKnownURLsWaitForNewOnes(t *testing.T) {
+	t.Parallel()
 	links := []string{"/a", "/b"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {

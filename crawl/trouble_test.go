@@ -19,6 +19,7 @@ import (
 
 // An outage of the database is waited for; nothing is lost and nothing requested twice.
 func TestAnOutageOfTheDatabaseIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	site, url := serve(t, web.Config{Seed: 11, Pages: 200, PageBytes: 1500, Sitemap: true, Latency: 2 * time.Millisecond})
 	r := newRig(t)
 	var calls atomic.Int64
@@ -60,6 +61,7 @@ func TestAFullDiskEndsTheNodeWithItsError(t *testing.T) {
 
 // A session that is fenced in the middle drops everything; the next one takes its claims back and ends the run.
 func TestAFencedSessionIsReplaced(t *testing.T) {
+	t.Parallel()
 	site, url := serve(t, web.Config{Seed: 13, Pages: 300, PageBytes: 1500, Sitemap: true, Latency: 5 * time.Millisecond})
 	r := newRig(t)
 	var joins atomic.Int64
@@ -122,6 +124,7 @@ func (f *fragile) Err() error {
 
 // Two hosts whose robots.txt redirect to each other must not wait for each other (PROTOCOL rule 15).
 func TestHostsWhoseRobotsRedirectToEachOtherDoNotWaitForEver(t *testing.T) {
+	t.Parallel()
 	var a, b string
 	page := func(other *string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
