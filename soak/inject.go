@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,10 @@ const restartAfter = time.Second
 func (t *trial) inject(ctx context.Context) {
 	kinds := t.o.Chaos
 	interval := t.o.Kill
-	if interval > 0 {
+	if t.o.ChaosAll {
+		kinds = injected()
+	}
+	if interval > 0 && !slices.Contains(kinds, chaos.Kill) {
 		kinds = append([]chaos.Kind{chaos.Kill}, kinds...)
 	}
 	if len(kinds) == 0 {
@@ -118,8 +122,8 @@ func (t *trial) harm(ctx context.Context, kind chaos.Kind, mending *sync.WaitGro
 		})
 	case chaos.Stop:
 		n := t.someRunning()
-		if n == nil || !n.freeze() {
-			return
+		if n == nil || t.o.Nodes > 1 && t.countRunning() <= (t.o.Nodes+1)/2 || !n.freeze() {
+			return // someone must be left to do the work
 		}
 		at := time.Now()
 		mending.Go(func() {
@@ -143,8 +147,6 @@ func (t *trial) harm(ctx context.Context, kind chaos.Kind, mending *sync.WaitGro
 			t.restart(n)
 			note(Fault{Kind: kind, Node: n.name, At: at, To: time.Now()})
 		})
-	default:
-		t.harmServer(ctx, kind, mending)
 	}
 }
 
@@ -194,5 +196,5 @@ func (t *trial) countRunning() (up int) {
 	return up
 }
 
-// harmServer injects a fault into what the nodes stand on.
-func (t *trial) harmServer(context.Context, chaos.Kind, *sync.WaitGroup) {}
+// injected lists the faults that harm knows: what is added there is added here.
+func injected() []chaos.Kind { return []chaos.Kind{chaos.Kill, chaos.Stop, chaos.Term} }

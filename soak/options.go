@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"deepcrawl/soak/chaos"
@@ -115,10 +116,15 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--kill: %v is not allowed; allowed: a number of seconds from 1", o.Kill)
 	}
 	if o.NoRestart && o.Kill > 0 && o.Nodes < 2 {
-		return fmt.Errorf("--no-restart: the only node would stay dead; allowed: with 2 nodes or more")
+		return fmt.Errorf("--no-restart: the only node would stay dead; allowed: with --nodes 2 or more")
+	}
+	for _, k := range o.Chaos {
+		if !slices.Contains(injected(), k) {
+			return fmt.Errorf("--chaos: %s cannot be injected yet; allowed: %s, %s", k, chaos.Words(injected()), chaos.All)
+		}
 	}
 	if o.Coord == "redis" && o.Redis == "" {
-		return fmt.Errorf("--coord: redis needs a server; set --redis or DEEPCRAWL_REDIS_URL")
+		return fmt.Errorf("--coord: redis needs a server; allowed: redis with --redis or DEEPCRAWL_REDIS_URL set")
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func siteConfig(o *Options) web.Config {
 		GzipShare: 0.2, Sitemap: true, SitemapEntries: max(pages/2, 50), Orphans: max(pages/20, 1), Variants: true, CrossHost: true,
 		Robots: web.Robots{Private: min(max(pages/20, 2), 20)},
 		Errors: web.ErrorMix{
-			NotFound: 0.04, Gone: 0.01, Redirect: 0.05, Big: 0.01, Drip: 0.01, Fails: 0.01, Reset: 0.005,
+			NotFound: 0.04, Gone: 0.01, Redirect: 0.05, Big: 0.01, Drip: 0.01, Fails: 2 * few, Reset: few,
 			Unavailable: few, TooMany: few, TooManyDate: few,
 			RetryAfter: 3 * time.Second, BigBytes: 400_000,
 			DripInterval: 100 * time.Millisecond, DripBytes: 20, // slow, and over before the deadline
@@ -148,7 +148,7 @@ func (t *trial) serveSite() (stop func() error, err error) {
 }
 
 // gentlePages is the page limit of the run that has a rate.
-const gentlePages = 12
+const gentlePages = 8
 
 // newOrder is what is crawled: runs of the whole site by several tenants, the first of which may have but one at a time, and a
 // gentle run with a page limit and a rate.
@@ -166,7 +166,7 @@ func newOrder(o *Options, urls []string) Order {
 		order.Runs = append(order.Runs, Run{Tenant: order.Tenants[i%tenants].Name, Agent: fmt.Sprintf("SoakRun/%d", i+1), Seeds: urls, Profile: "normal"})
 	}
 	order.Runs = append(order.Runs, Run{
-		Tenant: order.Tenants[tenants-1].Name, Agent: "SoakRun/gentle", Seeds: urls, Profile: "gentle", MaxPages: min(gentlePages, o.Pages),
+		Tenant: order.Tenants[tenants-1].Name, Agent: "SoakRun/gentle", Seeds: urls[:1], Profile: "gentle", MaxPages: min(gentlePages, o.Pages),
 	})
 	return order
 }

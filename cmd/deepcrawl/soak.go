@@ -62,7 +62,7 @@ func (p *program) clusterSoakCommand() *cli.Command {
 			&cli.IntFlag{Name: "port", Value: 8080, Usage: "of the site on 127.0.0.1 and 127.0.0.2; 0: any"},
 			&cli.IntFlag{Name: "kill", Usage: "kill -9 a random node `SECONDS` after all are working, and again until half the pages are done"},
 			&cli.BoolFlag{Name: "no-restart", Usage: "leave a killed node dead; else it is started again after 1 s"},
-			&cli.StringFlag{Name: "chaos", Usage: "faults, with commas: " + kindWords() + ", " + chaos.All},
+			&cli.StringFlag{Name: "chaos", Usage: "faults, with commas: " + chaos.Words(chaos.Kinds()) + ", " + chaos.All},
 			&cli.BoolFlag{Name: "production-times", Usage: "the constants of production instead of short ones"},
 			&cli.IntFlag{Name: "seed", Value: 1, Usage: "of the site and of chance"},
 			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "of the crawls"},
@@ -73,14 +73,6 @@ func (p *program) clusterSoakCommand() *cli.Command {
 		},
 		Action: p.clusterSoak,
 	}
-}
-
-func kindWords() string {
-	var words []string
-	for _, k := range chaos.Kinds() {
-		words = append(words, string(k))
-	}
-	return strings.Join(words, ", ")
 }
 
 func (p *program) clusterSoak(c *cli.Context) error {

@@ -46,13 +46,14 @@ func Parse(list string) (kinds []Kind, all bool, err error) {
 				kinds = append(kinds, Kind(word))
 			}
 		default:
-			return nil, false, fmt.Errorf("%q is not allowed; allowed, with commas: %s, %s", word, join(Kinds()), All)
+			return nil, false, fmt.Errorf("%q is not allowed; allowed, with commas: %s, %s", word, Words(Kinds()), All)
 		}
 	}
 	return kinds, all, nil
 }
 
-func join(kinds []Kind) string {
+// Words lists kinds with commas, for people.
+func Words(kinds []Kind) string {
 	words := make([]string, len(kinds))
 	for i, k := range kinds {
 		words[i] = string(k)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"deepcrawl/internal/testenv"
+	"deepcrawl/soak"
+)
+
+// soakFor makes one soak by the command and fails the test on any violation.
+func soakFor(t *testing.T, args ...string) *soak.Result {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir) // so that the soak's own folder is seen to be gone
+	p := start(t, dir, append([]string{"cluster", "soak", "--port", "0", "--json", "--timeout", "80s", "-o", filepath.Join(dir, "report.html")}, args...)...)
+	code := p.endWithin(t, 2*time.Minute)
+	var res soak.Result
+	if err := json.Unmarshal([]byte(p.out.String()), &res); err != nil {
+		t.Fatalf("exit code %d, output is no JSON (%v): %q; stderr: %s", code, err, p.out.String(), p.err.String())
+	}
+	for i, v := range res.Violations {
+		if i < 10 {
+			t.Errorf("%s: %s%s (%s): %s", v.Rule, v.Host, v.Path, v.Agent, v.Detail)
+		}
+	}
+	if want := map[bool]int{true: exitOK, false: exitFailed}[res.OK]; code != want {
+		t.Errorf("got exit code %d, want %d; stderr: %s", code, want, p.err.String())
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil || !strings.Contains(string(page), "<svg") || strings.Contains(string(page), "src=") {
+		t.Errorf("the report is no page of its own with a picture (%v)", err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "deepcrawl-soak-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	f := res.Figures
+	t.Logf("%d pages, %.1f s, peak %v of %d, %d repeats (%d explained), faults %v, slowest recovery %.1f s", f.Pages, f.Seconds, f.PeakInFlight, f.Cap, f.Repeats, f.Explained, f.FaultsByKind, f.Slowest)
+	return &res
+}
+
+func TestSoak(t *testing.T) {
+	t.Run("three nodes on SQLite are polite and lose nothing", func(t *testing.T) {
+		res := soakFor(t, "--pages", "160")
+		if res.Figures.Pages < 3*160 {
+			t.Errorf("got %d pages, want at least 480", res.Figures.Pages)
+		}
+	})
+	t.Run("nodes on PostgreSQL are killed and started again", func(t *testing.T) {
+		res := soakFor(t, "--db", testenv.Postgres(t), "--kill", "4", "--latency", "40", "--pages", "120", "--seed", "2")
+		if res.Figures.FaultsByKind["kill"] == 0 {
+			t.Error("no node was killed")
+		}
+	})
+	t.Run("nodes on MariaDB are killed and started again", func(t *testing.T) {
+		res := soakFor(t, "--db", testenv.MySQL(t), "--kill", "5", "--latency", "40", "--pages", "120", "--seed", "3")
+		if res.Figures.FaultsByKind["kill"] == 0 {
+			t.Error("no node was killed")
+		}
+	})
+	t.Run("a node is frozen past every lease and wakes again", func(t *testing.T) {
+		res := soakFor(t, "--chaos", "stop", "--runs", "2", "--latency", "100", "--pages", "160", "--seed", "4")
+		if res.Figures.FaultsByKind["stop"] == 0 {
+			t.Error("no node was frozen")
+		}
+	})
+}
+
+func TestSoakRefuses(t *testing.T) {
+	t.Run("a port in use", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+		p := deepcrawl(t, t.TempDir(), exitFailed, "cluster", "soak", "--port", port)
+		if lines := strings.Split(strings.TrimSpace(p.err.String()), "\n"); !strings.Contains(lines[len(lines)-1], "--port: "+port+" is in use") {
+			t.Errorf("got %q", p.err.String())
+		}
+	})
+	for name, args := range map[string][]string{
+		"a fault nobody knows":                {"--chaos", "kill,flood"},
+		"a database nobody knows":             {"--db", "oracle"},
+		"a coordinator nobody knows":          {"--coord", "paxos"},
+		"redis without a server":              {"--coord", "redis"},
+		"no nodes":                            {"--nodes", "0"},
+		"a latency near the deadline":         {"--latency", "4000"},
+		"killing the only node for good":      {"--no-restart", "--nodes", "1", "--kill", "3"},
+		"a pause of no length between deaths": {"--kill", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := deepcrawl(t, t.TempDir(), exitUsage, append([]string{"cluster", "soak"}, args...)...)
+			oneLine(t, p.err.String(), args[0], "allowed")
+		})
+	}
+}
