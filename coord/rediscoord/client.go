@@ -63,6 +63,11 @@ func newClient(url string, o Options) (*client, error) {
 	if opt.Network == "unix" {
 		return nil, fmt.Errorf("%w: a socket's path, not redis:// or rediss://", ErrURL)
 	}
+	if _, port, err := net.SplitHostPort(opt.Addr); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrURL, err)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return nil, fmt.Errorf("%w: port %q, allowed are 1 to 65535", ErrURL, port)
+	}
 	opt.Protocol = 2
 	opt.ContextTimeoutEnabled = true
 	// A call that was sent is never sent again here: a second beat of one number would be fenced.
@@ -106,6 +111,9 @@ func (c *client) Close() error { return c.rdb.Close() }
 func (c *client) run(ctx context.Context, name, space string, args ...any) (answer, error) {
 	if c.trip != nil {
 		c.trip()
+	}
+	if space == "" {
+		space = root(c.prefix) // a key that an ACL user is allowed, for scripts that find the space themselves
 	}
 	v, err := c.scripts[name].Run(ctx, c.rdb, []string{root(c.prefix), space}, args...).Result()
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *Second) Probe(ctx context.Context) (coord.Probed, error) { return s.pro
 func (c *client) probe(ctx context.Context) (coord.Probed, error) {
 	r, err := c.run(ctx, "probe", "")
 	if err != nil {
-		return coord.Probed{}, fmt.Errorf("probe: %w", err)
+		return coord.Probed{}, err
 	}
 	p := coord.Probed{Ident: coord.RedisIdent{RunID: r.text(0), ReplID: r.text(1), Stamp: uint64(r.int(2))}, Now: coord.Micros(r.int(3))}
 	why := ineligible(r.text(4), r.text(5), r.text(6), r.text(7))
