@@ -9,6 +9,7 @@ func (p *program) clusterCommand() *cli.Command {
 			p.clusterStatusCommand(),
 			p.clusterCheckCommand(),
 			p.clusterSoakCommand(),
+			p.clusterCoordCommand(),
 		},
 	}
 }

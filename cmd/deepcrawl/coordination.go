@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"deepcrawl/coord"
+	"deepcrawl/coord/failover"
+	"deepcrawl/coord/rediscoord"
 	"deepcrawl/coord/session"
 	"deepcrawl/coord/sqlcoord"
 	"deepcrawl/crawl"
@@ -41,7 +43,34 @@ func (p *program) openCluster(ctx context.Context, cfg *config.Config, mode open
 	}
 	t := coord.DefaultTiming()
 	t.Death = cfg.Reclaim
-	return &cluster{coord: c, close: c.Close, timing: t}, nil
+	cl := &cluster{coord: c, close: c.Close, timing: t}
+	if cfg.Coord == string(coord.ModeRedis) {
+		if err := p.addRedis(ctx, cfg, cl); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return cl, nil
+}
+
+// redisProbe is how long the start waits to say whether Redis is there; it is used or not whatever this finds.
+const redisProbe = 2 * time.Second
+
+// addRedis puts the Redis of the settings beside the database. One that may not be used, or is not there, is told and no error: the
+// database serves until it is.
+func (p *program) addRedis(ctx context.Context, cfg *config.Config, cl *cluster) error {
+	second, err := rediscoord.OpenSecond(cfg.RedisURL, rediscoord.Options{Prefix: cfg.RedisPrefix})
+	if err != nil {
+		return usagef("%s: %s: %v; allowed: %s", config.KeyRedisURL, config.Mask(cfg.RedisURL), err, setting(config.KeyRedisURL).Allowed)
+	}
+	both := failover.New(cl.coord, second, nil)
+	short, cancel := context.WithTimeout(ctx, redisProbe)
+	defer cancel()
+	if _, err := both.Probe(short); err != nil && ctx.Err() == nil {
+		_, _ = fmt.Fprintf(p.stderr, "coordination goes through the database until Redis at %s can be used: %v\n", config.Mask(cfg.RedisURL), err)
+	}
+	closeDB := cl.close
+	cl.coord, cl.close = both, func() error { return errors.Join(second.Close(), closeDB()) }
+	return nil
 }
 
 // join is crawl.Config.Join.
