@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,10 +47,22 @@ func TestClusterCoord(t *testing.T) {
 		t.Errorf("got %s", p.out.String())
 	}
 	mode(coord.ModeRedis)
+	t.Run("the status can be read while Redis is gone", func(t *testing.T) {
+		server.Kill()
+		settings := filepath.Join(dir, "settings")
+		text := fmt.Sprintf("DEEPCRAWL_COORD=redis\nDEEPCRAWL_REDIS_URL=redis://127.0.0.1:%d/0\n", server.Port())
+		if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := deepcrawl(t, dir, exitOK, "cluster", "status", "--json", "--db", db, "--config", settings)
+		if !strings.Contains(p.out.String(), `"epoch"`) || strings.Count(p.err.String(), "\n") != 1 || !strings.Contains(p.err.String(), "through the database") {
+			t.Errorf("got %s, %s", p.out.String(), p.err.String())
+		}
+	})
 	t.Run("what cannot be is refused", func(t *testing.T) {
 		for _, args := range [][]string{
 			{"cluster", "coord", "both", "--db", db}, {"cluster", "coord", "--db", db}, {"cluster", "coord", "redis", "--db", db},
-			{"cluster", "status", "--db", db, "--coord", "redis", "--redis-url", "redis://h:99999/0"},
+			{"cluster", "coord", "redis", "--db", db, "--coord", "redis", "--redis-url", "redis://h:99999/0"},
 			{"crawl", "http://127.0.0.1/", "--db", db, "--coord", "redis", "--redis-url", "redis://h?bogus=1"},
 		} {
 			if p := deepcrawl(t, dir, exitUsage, args...); strings.Count(p.err.String(), "\n") != 1 {

@@ -74,7 +74,13 @@ func (p *program) look(ctx context.Context, o opened) (*seen, error) {
 		{"read the leader", func() (err error) { s.leader, err = o.coord.Holder(ctx, crawl.LeaderLease); return err }},
 		{"list sessions", func() (err error) { s.sessions, err = o.coord.Sessions(ctx); return err }},
 		{"list gates", func() (err error) { s.gates, err = o.coord.Gates(ctx); return err }},
-		{"list slots", func() (err error) { s.slots, err = o.coord.Occupied(ctx, ""); return err }},
+		{"list slots", func() (err error) {
+			s.slots, err = o.coord.Occupied(ctx, "")
+			if s.auth.Mode == coord.ModeRedis && (errors.Is(err, coord.ErrUnavailable) || errors.Is(err, coord.ErrUnknown)) {
+				return nil // a Redis that the cluster is about to leave must not hide the rest
+			}
+			return err
+		}},
 		{"count claims", func() (err error) { s.loads, err = o.store.Claims(ctx); return err }},
 		{"list bans", func() (err error) { s.bans, err = o.store.Bans(ctx); return err }},
 		{"list unfinished runs", func() (err error) { s.runs, err = o.store.Unfinished(ctx, unfinishedShown); return err }},
