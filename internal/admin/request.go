@@ -39,6 +39,9 @@ func (s *Server) answer(rt route, api bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{s: s, w: w, r: r, api: api}
 		err := q.authenticate()
+		if rt.who == anyone && errors.Is(err, errSignIn) {
+			err = nil // a token that is none is no reason to keep somebody from signing in
+		}
 		if err == nil && !rt.who.may(q.user) {
 			if err = errForbidden; q.user.Name == "" {
 				err = errSignIn
