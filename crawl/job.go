@@ -70,6 +70,7 @@ type queue struct {
 	buf    []storage.Claim // in claim order; buf[at:] are left
 	at     int
 	asked  bool      // a claim is under way
+	asking bool      // its robots.txt is being asked for
 	dry    bool      // the last claim gave less than was asked for
 	gen    int       // grows with each discovery on the host
 	askGen int       // gen when the claim under way was asked

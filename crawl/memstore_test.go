@@ -297,7 +297,7 @@ func (m *memStore) Reclaim(_ context.Context, owner storage.Owner, _ int) (n int
 		for _, row := range r.rows {
 			if row.State == storage.Claimed && row.owner == owner {
 				row.State, row.token = storage.Queued, 0
-				row.tried++
+				row.tried = max(row.tried, 1)
 				n++
 			}
 		}

@@ -101,6 +101,10 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 			buffered += q.left()
 			continue
 		}
+		if q.asking {
+			buffered += q.left() // one lane asks for robots.txt; the others serve other hosts
+			continue
+		}
 		q.why = ""
 		j.refill(q)
 		buffered += q.left()
@@ -507,8 +511,11 @@ func (j *job) robotsAllow(ctx context.Context, s start) bool {
 	origin, path := splitURL(claim.URL)
 	policy := j.robots.Peek(origin)
 	if policy == nil {
+		j.setAsking(q, true)
 		var err error
-		if policy, err = j.robots.Get(ctx, origin); err != nil {
+		policy, err = j.robots.Get(ctx, origin)
+		j.setAsking(q, false)
+		if err != nil {
 			j.putBack(s, time.Time{}, "")
 			return false
 		}
@@ -531,6 +538,16 @@ func (j *job) robotsAllow(ctx context.Context, s start) bool {
 	until := latest(policy.RetryAt, policy.PauseUntil, now.Add(slotRetry))
 	j.putBack(s, until, "robots.txt cannot be had ("+policy.Err+")")
 	return false
+}
+
+// setAsking marks a host whose robots.txt is being asked for.
+func (j *job) setAsking(q *queue, on bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q.asking = on
+	if !on {
+		j.notifyLocked()
+	}
 }
 
 // maxUnreachable is how long a robots.txt that cannot be had keeps its host waiting before its URLs are given up.

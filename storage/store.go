@@ -75,7 +75,8 @@ type Frontier interface {
 	// Return puts claimed URLs back as Queued, unchanged, where the token still holds.
 	Return(ctx context.Context, owner Owner, claims []Claim) error
 	// Reclaim puts back at most limit claims of a dead owner and frees its seats; more says to call again.
-	// Attempts of a reclaimed row grow by one: its request may have been made.
+	// Attempts of a reclaimed row is at least 1: its request may have been made. It does not grow with each death: a page is not to
+	// blame for the nodes that died with its claim.
 	Reclaim(ctx context.Context, owner Owner, limit int) (n int, more bool, err error)
 	// Owners returns the owners that hold claims or seats now, so that those of dead sessions can be reclaimed.
 	Owners(ctx context.Context) ([]Owner, error)

@@ -339,18 +339,19 @@ func (s *Store) Return(ctx context.Context, _ storage.Owner, claims []storage.Cl
 }
 
 // putBack moves claims, which the transaction has locked, to the frontier. What was never requested gives its place under the page limit
-// back.
-func (s *Store) putBack(tx *sqldb.Tx, rows []held, attempts int64) error {
+// back. least is the number of attempts they are recorded with at least.
+func (s *Store) putBack(tx *sqldb.Tx, rows []held, least int64) error {
 	rows = slices.CompactFunc(sortHeld(rows), func(a, b held) bool { return a == b })
 	var put, drop, give sqldb.Table
 	free := map[int64]int64{}
 	for _, h := range rows {
 		shift := int64(again)
-		if h.attempts+attempts == 0 {
+		attempts := max(h.attempts, least)
+		if attempts == 0 {
 			shift = 0
 			free[h.run]++
 		}
-		put.Add(h.run, h.id, shift, h.attempts+attempts)
+		put.Add(h.run, h.id, shift, attempts)
 		drop.Add(h.run, h.id, h.token)
 	}
 	for i, h := range rows {

@@ -366,6 +366,13 @@ func testReturns(t *testing.T, open Open) {
 			t.Errorf("got %+v", back)
 		}
 		wantOutcomes(t, finish(t, s, "live", fetched(live[0])), storage.OutcomeDone)
+		for range 3 { // a page is not to blame for the nodes that die with its claim
+			_, _, err := s.Reclaim(ctx, "live", 100)
+			check(t, err)
+			if back = claim(t, s, "live", run, 10); len(back) != 5 || back[0].Attempts != 1 {
+				t.Fatalf("after another death: got %+v", back)
+			}
+		}
 	})
 	t.Run("reclaiming finds nothing to do for an unknown owner", func(t *testing.T) {
 		if n, more, err := s.Reclaim(ctx, "nobody", 10); n != 0 || more || err != nil {
