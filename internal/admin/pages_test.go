@@ -312,7 +312,7 @@ func TestLivePages(t *testing.T) {
 	t.Run("a stream ends with its session", func(t *testing.T) {
 		next, done := boss.listen("/cluster/live")
 		defer done()
-		if got := next(); !strings.Contains(got, "n1/3") || strings.Contains(got, "<script>alert") {
+		if got := next(); !strings.Contains(got, "<strong>n1</strong>") || strings.Contains(got, "<script>alert") {
 			t.Errorf("got %.300s", got)
 		}
 		f.want(boss.post("/sign-out"), http.StatusSeeOther)

@@ -63,10 +63,14 @@ func functions() template.FuncMap {
 		"age":    func(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) },
 		"fixed":  func(f float64) string { return fmt.Sprintf("%.3f", f) },
 		"tone":   tone,
+		"before": func(s, sep string) string { part, _, _ := strings.Cut(s, sep); return part },
+		"after":  func(s, sep string) string { _, part, _ := strings.Cut(s, sep); return part },
 		"less":   func(a, b int) int { return a - b },
 		"part":   func(of, n int64) string { return percent(n, of) },
 		"list":   func(words ...string) []string { return words },
-		"in":     func(s string, list []string) bool { return strings.Contains("\x00"+strings.Join(list, "\x00")+"\x00", "\x00"+s+"\x00") },
+		"in": func(s string, list []string) bool {
+			return strings.Contains("\x00"+strings.Join(list, "\x00")+"\x00", "\x00"+s+"\x00")
+		},
 	}
 }
 
