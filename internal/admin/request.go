@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"deepcrawl/storage"
 )
@@ -152,8 +153,15 @@ func (q *request) done(status int, v any, to string) error {
 	return nil
 }
 
+// bodyWithin is how long the body of a change may take to arrive.
+const bodyWithin = 30 * time.Second
+
 // form reads a change's fields into a flat form; programs may send them as a JSON object.
 func (q *request) form() (url.Values, error) {
+	c := http.NewResponseController(q.w)
+	if err := c.SetReadDeadline(time.Now().Add(bodyWithin)); err == nil {
+		defer func() { _ = c.SetReadDeadline(time.Time{}) }() // the connection has gone where this fails
+	}
 	if strings.HasPrefix(q.r.Header.Get("Content-Type"), "application/json") {
 		fields := map[string]any{}
 		if err := json.NewDecoder(q.r.Body).Decode(&fields); err != nil {

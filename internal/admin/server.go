@@ -133,8 +133,9 @@ const drainFor = 5 * time.Second
 
 // Serve answers on l until ctx ends, then ends live streams, waits a little for other answers, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	// No ReadTimeout: it would also cut exports and live streams. Bodies have a deadline of their own (request.form).
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
