@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -115,7 +116,8 @@ func (l line) Error() string {
 func isNetwork(err error) bool {
 	var ne net.Error
 	var ce *pgconn.ConnectError
-	return errors.As(err, &ne) || errors.As(err, &ce) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	var te *tls.CertificateVerificationError
+	return errors.As(err, &ne) || errors.As(err, &ce) || errors.As(err, &te) || errors.Is(err, mysql.ErrNoTLS) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		strings.Contains(err.Error(), "conn closed")

@@ -200,7 +200,10 @@ func testHistories(t *testing.T, open Open) {
 				cl := known[len(known)-1-rnd.IntN(min(len(known), 6))] // a recent one, whoever has it
 				switch rnd.IntN(8) {
 				case 0:
-					check(t, s.Return(t.Context(), owner(c), []storage.Claim{cl}))
+					if err := s.Return(t.Context(), owner(c), []storage.Claim{cl}); err != nil {
+						t.Error(err)
+						return
+					}
 					h.add(c, call, cl.ID, claimOp{"return", cl.Token, owner(c)}, storage.OutcomeDone)
 				case 1:
 					victim := owner(rnd.IntN(clients))
@@ -220,12 +223,17 @@ func testHistories(t *testing.T, open Open) {
 						}
 					}
 					mu.Unlock()
-				case 2:
-					out := finish(t, s, owner(c), fetched(cl))
-					h.add(c, call, cl.ID, claimOp{"finish", cl.Token, owner(c)}, out[0])
 				default:
-					out := finish(t, s, owner(c), delay(cl, 0, 0))
-					h.add(c, call, cl.ID, claimOp{"delay", cl.Token, owner(c)}, out[0])
+					kind, r := "delay", delay(cl, 0, 0)
+					if rnd.IntN(6) == 0 {
+						kind, r = "finish", fetched(cl)
+					}
+					out, err := s.Finish(t.Context(), owner(c), []storage.Result{r})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					h.add(c, call, cl.ID, claimOp{kind, cl.Token, owner(c)}, out[0])
 				}
 			}
 		})
