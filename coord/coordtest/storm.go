@@ -24,7 +24,8 @@ type site struct {
 	until  map[coord.Key]time.Time
 	starts []time.Time // on the limited key
 	total  int
-	pauses atomic.Int32 // 0: the next request is answered 429
+	limit  coord.RateLimit // of host:b
+	pauses atomic.Int32    // 0: the next request is answered 429
 }
 
 func (s *site) enter(keys []coord.CappedKey) {
@@ -54,36 +55,20 @@ func (s *site) leave(keys []coord.CappedKey) {
 
 // testStorm lets four sessions crawl two hosts and two runs, with pauses, a shared rate and drains, and counts what arrives.
 func testStorm(t *testing.T, authority Authority, wrap func(c coord.Coord, node int) coord.Coord) {
-	hosts := []coord.CappedKey{{Key: "host:a", Cap: 4}, {Key: "host:b", Cap: 3}}
-	runs := []coord.CappedKey{{Key: "run:1", Cap: 3}, {Key: "run:2", Cap: 5}}
-	s := &site{t: t, in: map[coord.Key]int{}, most: map[coord.Key]int{}, caps: map[coord.Key]int{}, paused: map[coord.Key]time.Time{}, until: map[coord.Key]time.Time{}}
-	for _, k := range append(hosts, runs...) {
-		s.caps[k.Key] = k.Cap
-	}
 	open := authority(t)
-	limit := coord.RateLimit{PerSecond: 30, Burst: 2}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	var wg sync.WaitGroup
-	for i := range 4 {
+	operator := open(t)
+	total := Disturbed(t, func(t testing.TB, node int) coord.Coord {
 		c := open(t)
 		if wrap != nil {
-			c = wrap(c, i)
+			c = wrap(c, node)
 		}
-		wg.Go(func() {
-			s.node(ctx, t, c, coord.NodeID([]string{"n1", "n2", "n3", "n4"}[i]), hosts, runs, limit, wrap != nil)
-		})
-	}
-	operator := open(t)
-	wg.Go(func() {
-		for n := 0; ; n++ {
+		return c
+	}, 4*time.Second, wrap != nil, func(ctx context.Context) {
+		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(1200 * time.Millisecond):
-			}
-			if n%2 == 1 {
-				s.pauses.Store(0)
 			}
 			a, _, err := operator.Authority(ctx)
 			if err == nil && a.Mode == coord.ModeDB {
@@ -94,48 +79,89 @@ func testStorm(t *testing.T, authority Authority, wrap func(c coord.Coord, node 
 			}
 		}
 	})
+	if total < 20 {
+		t.Errorf("only %d requests", total)
+	}
+}
+
+// Disturbed lets four sessions crawl two hosts and two runs for this long, with a pause now and then and a shared rate, while
+// disturb does what it likes to their authority. It fails when more requests are in flight than a cap, one starts in a pause,
+// or the rate is exceeded, and returns how many requests there were. Where faulty is set, trouble of joining and leaving is
+// expected.
+func Disturbed(t *testing.T, open func(t testing.TB, node int) coord.Coord, length time.Duration, faulty bool, disturb func(ctx context.Context)) int {
+	hosts := []coord.CappedKey{{Key: "host:a", Cap: 4}, {Key: "host:b", Cap: 3}}
+	runs := []coord.CappedKey{{Key: "run:1", Cap: 3}, {Key: "run:2", Cap: 5}}
+	s := &site{
+		t: t, in: map[coord.Key]int{}, most: map[coord.Key]int{}, caps: map[coord.Key]int{}, paused: map[coord.Key]time.Time{},
+		until: map[coord.Key]time.Time{}, limit: coord.RateLimit{PerSecond: 30, Burst: 2},
+	}
+	for _, k := range append(hosts, runs...) {
+		s.caps[k.Key] = k.Cap
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, node := range []coord.NodeID{"n1", "n2", "n3", "n4"} {
+		c := open(t, i)
+		wg.Go(func() { s.node(ctx, c, node, hosts, runs, faulty) })
+	}
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(2500 * time.Millisecond):
+				s.pauses.Store(0)
+			}
+		}
+	})
+	if disturb != nil {
+		wg.Go(func() { disturb(ctx) })
+	}
 	wg.Wait()
 	for i := range s.starts {
 		for j := i; j < len(s.starts); j++ {
 			window := s.starts[j].Sub(s.starts[i]) + Timing().RateVoid
-			if allowed := float64(limit.Burst) + limit.PerSecond*window.Seconds(); float64(j-i+1) > allowed {
+			if allowed := float64(s.limit.Burst) + s.limit.PerSecond*window.Seconds(); float64(j-i+1) > allowed {
 				t.Fatalf("%d starts within %v", j-i+1, s.starts[j].Sub(s.starts[i]))
 			}
 		}
 	}
-	if s.total < 20 {
-		t.Errorf("only %d requests", s.total)
-	}
 	t.Logf("%d requests, at most %v in flight", s.total, s.most)
+	return s.total
 }
 
 // node joins, works until ctx ends, and joins again when it was fenced.
-func (s *site) node(ctx context.Context, t testing.TB, c coord.Coord, node coord.NodeID, hosts, runs []coord.CappedKey, limit coord.RateLimit, faulty bool) {
+func (s *site) node(ctx context.Context, c coord.Coord, node coord.NodeID, hosts, runs []coord.CappedKey, faulty bool) {
 	for ctx.Err() == nil {
 		sess, err := session.Join(ctx, c, coord.Options{Node: node, Role: coord.RoleNode, Timing: Timing()})
 		if err != nil {
 			if ctx.Err() == nil && !faulty {
-				t.Errorf("join as %s: %v", node, err)
+				s.t.Errorf("join as %s: %v", node, err)
 			}
-			if !errors.Is(err, coord.ErrNoView) && !errors.Is(err, coord.ErrNodeBusy) {
+			if !faulty {
 				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
 			}
 			continue
 		}
 		var wg sync.WaitGroup
 		for range 4 {
-			wg.Go(func() { s.worker(ctx, sess, hosts, runs, limit) })
+			wg.Go(func() { s.worker(ctx, sess, hosts, runs) })
 		}
 		wg.Wait()
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		if err := sess.Leave(leave); err != nil && !errors.Is(err, coord.ErrFenced) && !faulty {
-			t.Errorf("leave as %s: %v", node, err)
+			s.t.Errorf("leave as %s: %v", node, err)
 		}
 		cancel()
 	}
 }
 
-func (s *site) worker(ctx context.Context, sess coord.Session, hosts, runs []coord.CappedKey, limit coord.RateLimit) {
+func (s *site) worker(ctx context.Context, sess coord.Session, hosts, runs []coord.CappedKey) {
 	for ctx.Err() == nil && sess.Err() == nil {
 		host := rand.IntN(len(hosts))
 		need := coord.Need{Keys: []coord.CappedKey{hosts[host], runs[rand.IntN(len(runs))]}, N: 1 + rand.IntN(2)}
@@ -145,7 +171,7 @@ func (s *site) worker(ctx context.Context, sess coord.Session, hosts, runs []coo
 			return
 		}
 		for _, p := range got {
-			s.request(ctx, sess, p, need.Keys, limit)
+			s.request(ctx, sess, p, need.Keys)
 		}
 		if len(got) == 0 {
 			select {
@@ -158,11 +184,11 @@ func (s *site) worker(ctx context.Context, sess coord.Session, hosts, runs []coo
 }
 
 // request makes one request: the guard, a dial, the guard again, the exchange.
-func (s *site) request(ctx context.Context, sess coord.Session, p coord.Permit, keys []coord.CappedKey, limit coord.RateLimit) {
+func (s *site) request(ctx context.Context, sess coord.Session, p coord.Permit, keys []coord.CappedKey) {
 	defer p.Release()
 	limited := keys[0].Key == "host:b"
 	if limited {
-		if wait, err := p.Take(ctx, keys[0].Key, limit); err != nil || wait > 0 {
+		if wait, err := p.Take(ctx, keys[0].Key, s.limit); err != nil || wait > 0 {
 			return
 		}
 	}

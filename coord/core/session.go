@@ -361,6 +361,7 @@ type pause struct {
 	until  time.Duration
 	reason string
 	sent   uint64 // seq of the beat that carries it
+	calls  int    // telling it directly; a beat that told it too could close the gate again after a Clear
 }
 
 // Gate reports for how long key is paused, from memory.
@@ -372,12 +373,19 @@ func (s *Session) Gate(now Now, key coord.Key) (left time.Duration, reason strin
 	return g.until - now.Mono, g.reason, true
 }
 
-// Pause closes a gate here at once; the next beat tells the authority, unless Paused says that it knows.
+// Pause closes a gate here at once. The caller tells the authority, and says with Paused or Untold what came of it; beats tell
+// it what it has not heard.
 func (s *Session) Pause(now Now, key coord.Key, d time.Duration, reason string) {
 	until := now.Mono + min(d, coord.MaxPause)
-	if p := s.pending[key]; p == nil || p.until < until {
-		s.pending[key] = &pause{until: until, reason: reason}
+	p := s.pending[key]
+	if p == nil {
+		p = &pause{}
+		s.pending[key] = p
 	}
+	if p.until < until {
+		p.until, p.reason, p.sent = until, reason, 0
+	}
+	p.calls++
 	if s.cfg.Off.on(RGateLocal) {
 		s.localGate(key, until, reason)
 	}
@@ -397,10 +405,19 @@ func (s *Session) localGate(key coord.Key, until time.Duration, reason string) {
 
 // Paused takes the authority's answer to a pause that was told it directly.
 func (s *Session) Paused(now Now, g coord.Gate) {
-	if p := s.pending[g.Key]; p != nil && p.until <= now.Mono+g.For {
-		delete(s.pending, g.Key)
+	if p := s.pending[g.Key]; p != nil {
+		if p.calls--; p.until <= now.Mono+g.For {
+			delete(s.pending, g.Key)
+		}
 	}
 	s.adopt(now, g)
+}
+
+// Untold says that telling the authority of a pause failed, or may have.
+func (s *Session) Untold(key coord.Key) {
+	if p := s.pending[key]; p != nil {
+		p.calls--
+	}
 }
 
 // Cleared takes the authority's answer to a Clear.
@@ -439,7 +456,7 @@ func (s *Session) gateWrites(now Now, all bool) []coord.GateWrite {
 	var out []coord.GateWrite
 	for _, key := range sortedKeys(s.pending) {
 		p := s.pending[key]
-		if left := p.until - now.Mono; left > 0 {
+		if left := p.until - now.Mono; left > 0 && p.calls <= 0 {
 			p.sent = s.seq
 			out = append(out, coord.GateWrite{Key: key, For: left, Reason: p.reason})
 		}

@@ -215,6 +215,8 @@ func (s *Session) distrust(r coord.BeatReply, step bool) string {
 		return ""
 	}
 	switch {
+	case r.DB != r.Authority.DB && r.DB.System == r.Authority.DB.System:
+		return "the database was restarted"
 	case r.DB != r.Authority.DB:
 		return fmt.Sprintf("the database is another: %s, was %s", r.DB.System, r.Authority.DB.System)
 	case r.Authority.Epoch < s.seen:

@@ -180,6 +180,9 @@ func (s *Session) Pause(ctx context.Context, key coord.Key, d time.Duration, rea
 	defer cancel()
 	g, err := s.c.Pause(ctx, coord.GateWrite{Key: key, For: min(d, coord.MaxPause), Reason: reason})
 	if err != nil {
+		s.mu.Lock()
+		s.m.Untold(key)
+		s.mu.Unlock()
 		return fmt.Errorf("pause %s: %w", key, unknown(ctx, err))
 	}
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"deepcrawl/coord/core"
 	"deepcrawl/coord/sim"
+	"deepcrawl/internal/testenv"
 )
 
 var exhaustMax = flag.Int("exhaust.max", 25000, "states of each world of TestExhaustive; 0: to the fixed point")
@@ -49,9 +50,7 @@ func TestExhaustive(t *testing.T) {
 		{core.R10Carry, sim.Small{Redis: true}},
 	} {
 		t.Run("without "+c.rule.String(), func(t *testing.T) {
-			if *exhaustMax != 0 && *exhaustMax < withoutMax {
-				t.Skipf("the shortest violation is up to %d states away: -exhaust.max=%d", withoutMax, withoutMax)
-			}
+			testenv.Large(t)
 			c.w.Off, c.w.Max = core.Off(0).Without(c.rule), withoutMax
 			e := sim.Exhaust(c.w)
 			t.Logf("%v: %s\n%s", e, e.Violation, strings.Join(e.Path, "\n"))

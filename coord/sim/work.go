@@ -207,9 +207,14 @@ func (p *proc) pauseSomething() {
 	p.m.Pause(p.clock(), key, d, "sim")
 	m := p.m
 	p.send(coord.GateWrite{Key: key, For: d, Reason: "sim"}, func(a reply) {
-		if g, ok := a.val.(coord.Gate); ok && a.err == nil && p.m == m && m.Over() == nil {
+		if p.m != m || m.Over() != nil {
+			return
+		}
+		if g, ok := a.val.(coord.Gate); ok && a.err == nil {
 			m.Paused(p.clock(), g)
 			p.pump()
+		} else {
+			m.Untold(key)
 		}
 	})
 	p.pump()
