@@ -313,6 +313,8 @@ func (db *mysqlDB) identity(ctx context.Context) (durable, life string, err erro
 	return durable, life, err
 }
 
+func (db *mysqlDB) compact(context.Context) error { return nil }
+
 func (db *mysqlDB) close() error { return errors.Join(db.rw.Close(), db.ro.Close()) }
 
 type mysqlSession struct {

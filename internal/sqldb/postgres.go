@@ -137,6 +137,8 @@ func (db *postgresDB) identity(ctx context.Context) (durable, life string, err e
 	return durable, life, err
 }
 
+func (db *postgresDB) compact(context.Context) error { return nil }
+
 func (db *postgresDB) close() error {
 	db.rw.Close()
 	db.ro.Close()

@@ -203,6 +203,22 @@ func (db *sqliteDB) identity(ctx context.Context) (durable, life string, err err
 	return inode(fi), "", nil
 }
 
+func (db *sqliteDB) compact(ctx context.Context) error {
+	select {
+	case c, ok := <-db.writer:
+		if !ok {
+			return errClosed
+		}
+		defer func() { db.writer <- c }()
+		if err := c.exec("VACUUM"); err != nil {
+			return err
+		}
+		return c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (db *sqliteDB) close() error {
 	db.once.Do(func() {
 		for range cap(db.writer) {

@@ -318,6 +318,47 @@ func TestKilledInMidCrawl(t *testing.T) {
 	wantWhole(t, dsn)
 }
 
+func TestCompact(t *testing.T) {
+	dsn := sqliteDSN(t)
+	s := openStore(t, dsn, sqlstore.Options{Create: true})
+	keep, drop := newRun(t, s), newRun(t, s)
+	if _, err := s.Discover(t.Context(), keep, []storage.Discovery{benchDiscovery(1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	fillRun(t, s, drop, 5000, 5000)
+	size := func() int64 {
+		fi, err := os.Stat(strings.TrimPrefix(dsn, "sqlite:"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.Size()
+	}
+	if err := s.Compact(t.Context()); err != nil { // everything is in the file, not in its log
+		t.Fatal(err)
+	}
+	before := size()
+	if _, err := s.SetRunState(t.Context(), drop, []storage.RunState{storage.RunCrawling}, storage.RunCancelled, "", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		var err error
+		if done, err = s.DeleteRun(t.Context(), drop, 2000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); after > before/5 {
+		t.Errorf("got %d bytes after deleting nearly everything, %d before", after, before)
+	}
+	if l, err := s.Ledger(t.Context(), keep); err != nil || l.Queued != 1 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	s.Close()
+	wantWhole(t, dsn)
+}
+
 func TestFileIdentity(t *testing.T) {
 	dsn := sqliteDSN(t)
 	s := openStore(t, dsn, sqlstore.Options{Create: true})
