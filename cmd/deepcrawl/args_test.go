@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
