@@ -140,9 +140,9 @@ func (f *finisher) write(results []*outcome) {
 	}
 	var outs []storage.Outcome
 	err := retryStore(l.hard, l.log, "finish", func() (err error) {
-		began := time.Now()
+		began := l.cfg.Now()
 		if outs, err = l.store.Finish(l.hard, l.owner, f.send); err == nil {
-			l.cfg.Metrics.Finished(len(f.send), time.Since(began))
+			l.cfg.Metrics.Finished(len(f.send), l.cfg.Now().Sub(began))
 		}
 		return err
 	})
@@ -282,9 +282,9 @@ func (c *claimer) claim(asks []ask) {
 	}
 	var claims []storage.Claim
 	err := retryStore(l.hard, l.log, "claim", func() (err error) {
-		began := time.Now()
+		began := l.cfg.Now()
 		if claims, err = l.store.Claim(l.hard, l.owner, reqs); err == nil {
-			l.cfg.Metrics.Claimed(len(claims), time.Since(began))
+			l.cfg.Metrics.Claimed(len(claims), l.cfg.Now().Sub(began))
 		}
 		return err
 	})

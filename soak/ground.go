@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,29 +95,6 @@ func (g *ground) database(ctx context.Context, db string) error {
 		return nil
 	}
 	return fmt.Errorf("--db: unknown database; allowed: sqlite, postgres, mysql or a DSN")
-}
-
-// through is the soak's DSN with another address for the server.
-func (g *ground) through(addr string) (string, error) {
-	u, err := url.Parse(g.dsn)
-	if err != nil {
-		return "", err
-	}
-	u.Host = addr
-	return u.String(), nil
-}
-
-// address of the database's server; empty for an embedded one.
-func (g *ground) address() string {
-	u, err := url.Parse(g.dsn)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"postgres": "5432", "mysql": "3306"}[u.Scheme]
-	}
-	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // remove takes everything away again, the last thing made first. It is idempotent.

@@ -35,7 +35,6 @@ type trial struct {
 	faults  []Fault
 	outages []judge.Span
 	samples []judge.Sample
-	blind   time.Time // since when the database did not answer the judge; zero: it does
 }
 
 // ErrTimeout is why a soak that took too long was ended; it is judged all the same.

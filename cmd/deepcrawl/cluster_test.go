@@ -166,8 +166,8 @@ func quiet(t *testing.T, count func() int) time.Duration {
 	return since.Sub(began)
 }
 
-// withinSeconds is what operators are promised, with room for a busy machine.
-const withinSeconds = 8 * time.Second
+// soon is what operators are promised, with room for a busy machine.
+const soon = 8 * time.Second
 
 func TestOperatorsSteerRunningNodes(t *testing.T) {
 	slow := func(t *testing.T, seed uint64) (*web.Site, string) {
@@ -206,7 +206,7 @@ func TestOperatorsSteerRunningNodes(t *testing.T) {
 		do("run", "add", url, "--tenant", "acme")
 		await(t, "requests", func() bool { return site.Requests() > 50 })
 		do("tenant", "suspend", "acme")
-		if took := quiet(t, site.Requests); took > withinSeconds {
+		if took := quiet(t, site.Requests); took > soon {
 			t.Errorf("requests for %v after it was suspended", took)
 		}
 		if n := site.Requests(); n >= 5000 {
@@ -232,7 +232,7 @@ func TestOperatorsSteerRunningNodes(t *testing.T) {
 		do("run", "add", url)
 		await(t, "requests", func() bool { return site.Requests() > 50 })
 		do("host", "ban", url, "--reason", "they asked us")
-		if took := quiet(t, site.Requests); took > withinSeconds {
+		if took := quiet(t, site.Requests); took > soon {
 			t.Errorf("requests for %v after the ban", took)
 		}
 		var run []runRow
@@ -272,7 +272,7 @@ func TestOperatorsSteerRunningNodes(t *testing.T) {
 			s := clusterOf(t, db)
 			return len(s.Active) == 2 && s.Active[0].Seats > 0 && s.Active[1].Seats > 0
 		})
-		if took := time.Since(began); took > 2*withinSeconds {
+		if took := time.Since(began); took > 2*soon {
 			t.Errorf("took %v", took)
 		}
 		do("tariff", "set", "gold", "--run-pages", "1")

@@ -25,7 +25,7 @@ func TestClusterCoord(t *testing.T) {
 		t.Helper()
 		var s status
 		for end := time.Now().Add(30 * time.Second); ; {
-			if s = clusterOf(t, db); coord.Mode(s.Coordination.Mode) == want {
+			if s = clusterOf(t, db); s.Coordination.Mode == want {
 				return s
 			}
 			if time.Now().After(end) {

@@ -31,7 +31,7 @@ func TestNodePausesWhileTheDiskIsNearlyFull(t *testing.T) {
 	if err := os.WriteFile(ballast, bytes.Repeat([]byte{1}, int(st.Bavail)*int(st.Bsize)-4_000_000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if took := quiet(t, site.Requests); took > withinSeconds {
+	if took := quiet(t, site.Requests); took > soon {
 		t.Errorf("requests for %v after the disk was nearly full", took)
 	}
 	before := site.Requests()

@@ -204,8 +204,3 @@ func (p *proc) endWithin(t *testing.T, most time.Duration) int {
 	}
 	return code
 }
-
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
-	return lines[len(lines)-1]
-}

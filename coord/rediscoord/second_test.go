@@ -80,7 +80,7 @@ func TestSecondIsTheModel(t *testing.T) {
 			return a, b
 		}
 		same := func(what string, a, b any, ae, be error) {
-			if kind(ae) != kind(be) || ae == nil && !reflect.DeepEqual(a, b) {
+			if !errors.Is(kind(ae), kind(be)) || ae == nil && !reflect.DeepEqual(a, b) {
 				rt.Fatalf("%s: redis says %+v, %v, the model %+v, %v", what, a, ae, b, be)
 			}
 		}

@@ -192,8 +192,8 @@ func (db *DB) lockMigrations(ctx context.Context, h *sql.DB, s Schema) (unlock f
 		return nil, err
 	}
 	if _, err := tx.ExecContext(ctx, "SELECT oldest FROM "+serves+" WHERE oldest = 0 FOR UPDATE"); err != nil {
-		tx.Rollback()
+		_ = tx.Rollback() // the first error says more
 		return nil, err
 	}
-	return func() { tx.Rollback() }, nil
+	return func() { _ = tx.Rollback() }, nil // it only holds a lock
 }

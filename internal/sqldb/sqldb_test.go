@@ -171,7 +171,7 @@ func TestTransactions(t *testing.T) {
 				}
 				return boom
 			})
-			if err != boom {
+			if !errors.Is(err, boom) {
 				t.Errorf("got %v, want %v", err, boom)
 			}
 			if got := list(t, db, set); len(got) != 3 {

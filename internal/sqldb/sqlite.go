@@ -50,7 +50,7 @@ func openSQLite(_ context.Context, a address, opt *Options) (_ backend, err erro
 	db := &sqliteDB{path: a.path, writer: make(chan *sqliteConn, 1), readers: make(chan *sqliteConn, opt.Readers)}
 	defer func() {
 		if err != nil {
-			db.closeAll()
+			_ = db.closeAll() // the first error says more
 		}
 	}()
 	w, err := db.connect(16 << 10)

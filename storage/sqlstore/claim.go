@@ -64,6 +64,7 @@ type call struct {
 	limited []storage.RunID
 
 	place, insert sqldb.Table
+	cuts          sqldb.Table // the same as ranges of places
 	claims        []storage.Claim
 	allotted      map[storage.RunID]int64 // of runs that may be claimed from; negative: not counted yet
 }
@@ -178,8 +179,13 @@ func (s *Store) claim(tx *sqldb.Tx, c *call) error {
 	if len(c.claims) == 0 {
 		return nil
 	}
-	tx.ExecExactly(len(c.claims), s.set.Get("frontier_delete"), &c.place)
-	tx.ExecRows(s.set.Get("claim_insert"), &c.insert, string(c.owner))
+	if cut := s.set.Find("frontier_cut"); cut != nil {
+		tx.ExecRows(s.set.Get("claim_range"), &c.cuts, string(c.owner), c.base)
+		tx.ExecRows(cut, &c.cuts)
+	} else {
+		tx.ExecExactly(len(c.claims), s.set.Get("frontier_delete"), &c.place)
+		tx.ExecRows(s.set.Get("claim_insert"), &c.insert, string(c.owner))
+	}
 	for _, run := range c.limited {
 		if n, active := c.allotted[run]; active && n >= 0 {
 			tx.Exec(s.set.Get("budget_set"), int64(run), n)
@@ -192,6 +198,7 @@ func (s *Store) claim(tx *sqldb.Tx, c *call) error {
 func (s *Store) choose(tx *sqldb.Tx, c *call) error {
 	c.place.Reset()
 	c.insert.Reset()
+	c.cuts.Reset()
 	c.claims = nil
 	left := map[storage.RunID]int{} // places of runs with a page limit
 	for _, a := range c.asks {
@@ -215,9 +222,11 @@ func (s *Store) choose(tx *sqldb.Tx, c *call) error {
 		}
 		left[a.run] = max(0, a.maxPages-int(n))
 	}
+	ranges := s.set.Find("frontier_cut") != nil
 	for _, a := range c.asks {
 		slices.SortFunc(a.rows, func(x, y picked) int { return x.before(&y) })
 		taken := 0
+		var fresh, held *picked // the last one taken of each queued range
 		for i := range a.rows {
 			p := &a.rows[i]
 			if taken == a.n {
@@ -231,9 +240,22 @@ func (s *Store) choose(tx *sqldb.Tx, c *call) error {
 				c.allotted[a.run]++
 			}
 			taken++
-			c.place.Add(int64(a.run), a.hostID, p.pos, int64(p.claim.ID))
-			c.insert.Add(int64(a.run), int64(p.claim.ID), int64(p.claim.Token), int64(p.claim.Attempts))
 			c.claims = append(c.claims, p.claim)
+			if p.fresh() {
+				fresh = p
+			} else {
+				held = p
+			}
+			if !ranges {
+				c.place.Add(int64(a.run), a.hostID, p.pos, int64(p.claim.ID))
+				c.insert.Add(int64(a.run), int64(p.claim.ID), int64(p.claim.Token), int64(p.claim.Attempts))
+			}
+		}
+		if fresh != nil && ranges {
+			c.cuts.Add(int64(a.run), a.hostID, int64(math.MinInt64), fresh.pos, int64(fresh.claim.ID))
+		}
+		if held != nil && ranges {
+			c.cuts.Add(int64(a.run), a.hostID, int64(again), held.pos, int64(held.claim.ID))
 		}
 	}
 	return nil
