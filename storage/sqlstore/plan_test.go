@@ -156,6 +156,8 @@ func planInputs(run storage.RunID) map[string]struct {
 	return map[string]in{
 		"claim_pick":       {[]any{r, int64(1), int64(-1 << 62), int64(sqlstore.Again), int64(50)}, nil},
 		"claim_take":       {[]any{r, int64(1), int64(50), int64(-1 << 62), int64(-1 << 62), int64(sqlstore.Again), int64(sqlstore.Delayed), int64(0), int64(1), "o"}, nil},
+		"claim_range":      {[]any{"o", int64(1)}, table(1, func(i int64) []any { return []any{r, int64(1), int64(-1 << 62), int64(22937601), id} })},
+		"frontier_cut":     {nil, table(1, func(i int64) []any { return []any{r, int64(1), int64(-1 << 62), int64(22937601), id} })},
 		"frontier_promote": {[]any{int64(sqlstore.Delayed), int64(sqlstore.Again)}, table(3, func(i int64) []any { return []any{r, i + 1} })},
 		"frontier_delete":  {nil, table(50, func(i int64) []any { return []any{r, int64(1), int64(22937601), id + i} })},
 		"frontier_put":     {nil, table(50, func(i int64) []any { return []any{r, id + i, int64(0), int64(1)} })},
