@@ -168,7 +168,7 @@ func testHistories(t *testing.T, open Open) {
 	h := &history{start: time.Now(), ops: map[storage.URLID][]porcupine.Operation{}}
 	var mu sync.Mutex
 	var issued []storage.Claim // every claim ever given out
-	var ids []storage.URLID // known from the start: a claim may be reclaimed before whoever made it has heard of it
+	var ids []storage.URLID    // known from the start: a claim may be reclaimed before whoever made it has heard of it
 	for _, row := range must(stores[0].ListPages(t.Context(), run, storage.PageQuery{Unfinished: true}))(t) {
 		ids = append(ids, row.ID)
 	}
