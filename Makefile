@@ -13,7 +13,7 @@ LINT_VERSION := v2.15.0
 LINT     := $(BIN)/tools/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint verify verify-large fuzz bench soak sim docs tidy-check vet clean
+.PHONY: help build test race print-race lint verify verify-large fuzz bench soak sim docs tidy-check vet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: ## run all tests
 
 race: ## run the concurrent packages' tests under the race detector (RACE=./... for all)
 	$(GO) test -race $(RACE)
+
+print-race:
+	@echo $(RACE)
 
 vet: ## go vet
 	$(GO) vet ./...
