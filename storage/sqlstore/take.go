@@ -18,17 +18,18 @@ var errUncounted = errors.New("page limit not counted")
 // claimAtOnce claims where one statement can, which makes the call one round trip.
 func (s *Store) claimAtOnce(ctx context.Context, take *sqldb.Stmt, c *call) error {
 	for {
-		start := time.Now()
-		low := s.heads.of(c, start)
+		began := time.Now()
+		low := s.heads.of(c, began)
 		err := s.db.Do(ctx, func(tx *sqldb.Tx) error { return s.take(tx, take, c, low) })
 		if err == nil {
 			c.claims = c.claims[:0]
+			cost := time.Since(began) - time.Duration(len(c.asks))*askCost
 			for i, a := range c.asks {
 				slices.SortFunc(a.rows, func(x, y picked) int { return x.before(&y) })
 				for k := range a.rows {
 					c.claims = append(c.claims, a.rows[k].claim)
 				}
-				s.heads.claimed(a, low[i], start, time.Since(start))
+				s.heads.claimed(a, low[i], began, cost)
 			}
 			err = s.uncounted(c)
 		}
@@ -114,10 +115,11 @@ type headMark struct {
 }
 
 const (
-	slowClaim  = 25 * time.Millisecond
+	slowClaim  = 25 * time.Millisecond // beyond what many asks take by their number
+	askCost    = time.Millisecond
 	fullEvery  = time.Second
 	fullShare  = 20 // looks from the start cost at most this part of the time
-	fullAtMost = 30 * time.Second
+	fullAtMost = 10 * time.Second
 	headShort  = 4 // and this part where claims get less than they ask for
 	maxHeads   = 100_000
 )
