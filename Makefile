@@ -7,7 +7,7 @@ LDFLAGS  := -X main.version=$(VERSION)
 FUZZTIME ?= 10s
 # Packages whose concurrency is their point; `make race RACE=./...` takes everything. sqlcoord and cmd spend minutes waiting for
 # servers and processes there; what they run is the code of session, core and crawl.
-RACE     ?= ./crawl ./crawl/frontier ./crawl/robots ./coord/core ./coord/session ./coord/memcoord ./coord/sim ./storage/sqlstore
+RACE     ?= ./crawl ./crawl/frontier ./crawl/robots ./coord/core ./coord/session ./coord/memcoord ./coord/sim
 # The pinned linter is built from its module once (about two minutes) and kept in bin/tools.
 LINT_VERSION := v2.15.0
 LINT     := $(BIN)/tools/golangci-lint-$(LINT_VERSION)
