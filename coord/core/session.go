@@ -361,7 +361,8 @@ type pause struct {
 	until  time.Duration
 	reason string
 	sent   uint64 // seq of the beat that carries it
-	calls  int    // telling it directly; a beat that told it too could close the gate again after a Clear
+	calls  int    // telling it directly
+	told   time.Duration
 }
 
 // Gate reports for how long key is paused, from memory.
@@ -386,6 +387,7 @@ func (s *Session) Pause(now Now, key coord.Key, d time.Duration, reason string) 
 		p.until, p.reason, p.sent = until, reason, 0
 	}
 	p.calls++
+	p.told = now.Mono
 	if s.cfg.Off.on(RGateLocal) {
 		s.localGate(key, until, reason)
 	}
@@ -451,12 +453,16 @@ func (s *Session) adopt(now Now, g coord.Gate) {
 	}
 }
 
+// tellWithin is how long a pause that is being told directly is left out of beats: a beat that told it too could close the gate
+// again after a Clear.
+const tellWithin = 500 * time.Millisecond
+
 // gateWrites are the pauses a beat tells, sorted; with all, every known gate.
 func (s *Session) gateWrites(now Now, all bool) []coord.GateWrite {
 	var out []coord.GateWrite
 	for _, key := range sortedKeys(s.pending) {
 		p := s.pending[key]
-		if left := p.until - now.Mono; left > 0 && p.calls <= 0 {
+		if left := p.until - now.Mono; left > 0 && (p.calls <= 0 || now.Mono-p.told >= tellWithin) {
 			p.sent = s.seq
 			out = append(out, coord.GateWrite{Key: key, For: left, Reason: p.reason})
 		}

@@ -279,9 +279,15 @@ func (s *Session) Write(c *Canon, now Now, clock coord.Micros) {
 	t := &s.ctl
 	c.Bool(t.busy)
 	c.Bool(t.hasTry)
-	at(t.tried)
-	c.Num(uint64(t.barrier))
-	at(t.passed)
+	if t.hasTry {
+		at(t.tried)
+	}
+	if s.auth.Mode == coord.ModeDrain {
+		c.Bool(t.barrier == s.auth.Epoch)
+		if t.barrier == s.auth.Epoch {
+			at(t.passed)
+		}
+	}
 }
 
 func memberOrder(a, b coord.Member) int {

@@ -303,7 +303,7 @@ func (o *oracle) beat(b coord.Beat, v coord.BeatReply, acked bool) {
 	}
 	if acked {
 		for _, g := range o.gates {
-			if _, known := g.known[b.Member]; known {
+			if _, known := g.known[b.Member]; known && o.toldBy(b, g) {
 				g.stored = true
 			}
 		}
@@ -326,6 +326,16 @@ func (o *oracle) beat(b coord.Beat, v coord.BeatReply, acked bool) {
 	}
 	o.gates = slices.DeleteFunc(o.gates, func(g *oracleGate) bool { return w.now > g.until })
 	o.lastAuth = v.Authority
+}
+
+// toldBy reports that an ack must have the gate: its session knew it a while before it wrote the ack.
+func (o *oracle) toldBy(b coord.Beat, g *oracleGate) bool {
+	for _, p := range o.w.procs {
+		if p.running && p.m != nil && p.m.ID() == b.Member && p.beatSeq == b.Seq {
+			return p.beatSent-g.written > time.Second
+		}
+	}
+	return false
 }
 
 func (o *oracle) paused(p *proc, key coord.Key, d time.Duration) {

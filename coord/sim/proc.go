@@ -21,6 +21,8 @@ type proc struct {
 	m        *core.Session
 	member   coord.Member
 
+	beatSeq     uint64 // of the last beat that was sent
+	beatSent    time.Duration
 	freezeIn    time.Duration // how long to freeze at the next beat
 	suspendedAt time.Duration
 	frozenUntil time.Duration
@@ -200,6 +202,9 @@ func (p *proc) send(req any, done func(reply)) {
 	w := p.w
 	timeout := callTimeout
 	toRedis := p.toRedis(req)
+	if b, ok := req.(coord.Beat); ok {
+		p.beatSeq, p.beatSent = b.Seq, w.now
+	}
 	if _, ok := req.(coord.Beat); ok && p.freezeIn > 0 {
 		d, life := p.freezeIn, p.life
 		p.freezeIn = 0

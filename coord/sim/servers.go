@@ -192,6 +192,7 @@ func (w *World) execDB(p *proc, req any) reply {
 		g := d.db.Clear(now, q.key)
 		r.val = g
 		w.oracle.cleared(q.key)
+		w.trace("%s is cleared: %+v", q.key, g)
 	case coord.Take:
 		var v coord.Taken
 		v, r.err = d.db.Take(now, q)

@@ -204,6 +204,7 @@ func (p *proc) pauseSomething() {
 		d = w.between(w.timing.Death, 3*w.timing.Death) // longer than what a failover holds
 	}
 	w.oracle.paused(p, key, d)
+	w.trace("%s pauses %s for %v", p.name(), key, d)
 	p.m.Pause(p.clock(), key, d, "sim")
 	m := p.m
 	p.send(coord.GateWrite{Key: key, For: d, Reason: "sim"}, func(a reply) {
