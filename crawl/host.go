@@ -145,10 +145,9 @@ func (h *host) leave() {
 	h.mu.Unlock()
 }
 
-// report gives the place back with what the request said of the host. again says that its URL had met trouble before: that it
-// does once more is no news of the host. suspect says that the host should be left alone, unless it proves to be well: then acquit
-// or coolDown MUST follow.
-func (h *host) report(t trouble, again bool, now time.Time) (suspect bool) {
+// report gives the place back with what the request said of the host. suspect says that the host should be left alone, unless it
+// proves to be well: acquit or coolDown MUST follow.
+func (h *host) report(t trouble, now time.Time) (suspect bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inflight--
@@ -173,9 +172,6 @@ func (h *host) report(t trouble, again bool, now time.Time) (suspect bool) {
 		h.limit = max(1, h.limit/2)
 	}
 	h.class = t
-	if again && t != rateLimited {
-		return false
-	}
 	h.failures++
 	need := failuresToCool
 	if t == forbidden {

@@ -13,7 +13,7 @@ func visits(t *testing.T, h *host, now *time.Time, n int, verdict trouble, asked
 		if ok, gone := h.enter(*now); !ok {
 			t.Fatalf("not let in: given up %v", gone)
 		}
-		if h.report(verdict, false, *now) {
+		if h.report(verdict, *now) {
 			cooled = h.coolDown(verdict, asked, *now)
 		}
 	}
@@ -42,7 +42,7 @@ func TestTroubleOfOneRoundCountsOnce(t *testing.T) {
 		h.enter(now)
 	}
 	for range 24 {
-		if h.report(timedOut, false, now) {
+		if h.report(timedOut, now) {
 			t.Fatal("suspected after requests that were in flight together")
 		}
 	}
@@ -55,19 +55,19 @@ func TestNothingStartsInARoundThatFailedUntilASuccess(t *testing.T) {
 	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
 	h.enter(now)
 	h.enter(now)
-	h.report(troubled, false, now)
+	h.report(troubled, now)
 	if ok, _ := h.enter(now.Add(failureRound - 1)); ok {
 		t.Error("let in while the round that failed lasts: a host that is down fails URLs as fast as they come")
 	}
-	h.report(fine, false, now) // another request of the round went well
+	h.report(fine, now) // another request of the round went well
 	if ok, _ := h.enter(now); !ok {
 		t.Error("kept out after a success")
 	}
-	h.report(troubled, false, now.Add(2*failureRound))
+	h.report(troubled, now.Add(2*failureRound))
 	if ok, _ := h.enter(now.Add(3 * failureRound)); !ok {
 		t.Error("kept out after the round")
 	}
-	h.report(forbidden, false, now.Add(5*failureRound))
+	h.report(forbidden, now.Add(5*failureRound))
 	if ok, _ := h.enter(now.Add(5 * failureRound)); !ok {
 		t.Error("kept out by a page that may not be seen")
 	}
@@ -142,7 +142,7 @@ func TestAfterACooldownOneRequestFindsOut(t *testing.T) {
 	if ok, _ := h.enter(now); ok {
 		t.Fatal("a second one was let in")
 	}
-	h.report(fine, false, now)
+	h.report(fine, now)
 	for i := range 2 {
 		if ok, _ := h.enter(now); !ok {
 			t.Fatalf("request %d not let in after a success", i)
@@ -150,26 +150,19 @@ func TestAfterACooldownOneRequestFindsOut(t *testing.T) {
 	}
 }
 
-func TestPagesThatFailAgainSayNothingOfTheHost(t *testing.T) {
+func TestPagesThatAnswer500SayNothingOfTheHost(t *testing.T) {
 	h, now := newHosts(24).get("a.example"), time.Unix(1e9, 0)
 	for range 40 {
 		now = now.Add(2 * time.Second)
 		if ok, _ := h.enter(now); !ok {
 			t.Fatal("not let in")
 		}
-		if h.report(troubled, true, now) {
-			t.Fatal("suspected for URLs that had failed before")
-		}
-		now = now.Add(2 * time.Second)
-		if ok, _ := h.enter(now); !ok {
-			t.Fatal("not let in")
-		}
-		if h.report(ownFault, false, now) {
+		if h.report(ownFault, now) {
 			t.Fatal("suspected for pages that answer 500")
 		}
 	}
-	if h.limit != 1 {
-		t.Errorf("limit %v, want 1: it is slowed all the same", h.limit)
+	if h.limit != 24 {
+		t.Errorf("limit %v, want 24", h.limit)
 	}
 }
 
@@ -179,7 +172,7 @@ func TestAnAcquittedHostStartsANewRow(t *testing.T) {
 		for i := range forbiddenToCool {
 			now = now.Add(time.Second)
 			h.enter(now)
-			if got, want := h.report(forbidden, false, now), i == forbiddenToCool-1; got != want {
+			if got, want := h.report(forbidden, now), i == forbiddenToCool-1; got != want {
 				t.Fatalf("round %d, failure %d: suspected %v", round, i, got)
 			}
 		}

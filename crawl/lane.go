@@ -59,7 +59,7 @@ func (j *job) fetch(s start) {
 // what fails is a part of the site, as the last pages of a crawl often are.
 func (j *job) heed(s start, t trouble, res *fetch.Result, now time.Time) {
 	h := s.queue.state
-	suspect := h.report(t, s.claim.Attempts > 0, now)
+	suspect := h.report(t, now)
 	j.life.heedGate(s.queue.key, t, res)
 	switch {
 	case !suspect:

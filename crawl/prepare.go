@@ -265,7 +265,7 @@ func (j *job) fetchAside(ctx context.Context, url, accept string, maxBody int64,
 				continue
 			}
 			t, _ := judge(res)
-			if state.report(t, true, j.life.cfg.Now()) {
+			if state.report(t, j.life.cfg.Now()) {
 				state.acquit() // one request beside the crawl is no row of failures
 			}
 			j.life.heedGate(key, t, res)
