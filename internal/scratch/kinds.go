@@ -67,7 +67,8 @@ var mariadbKind = kind{
 		if err != nil {
 			return err
 		}
-		return run(cred, dir, install, "--no-defaults", "--datadir="+filepath.Join(dir, "data"),
+		// A folder for temporary tables of its own: a server that starts removes what it takes for leftovers of another there.
+		return run(cred, dir, install, "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
 			"--auth-root-authentication-method=normal", "--skip-test-db")
 	},
 	command: func(dir string, port int, settings []string) (*exec.Cmd, error) {
@@ -76,7 +77,7 @@ var mariadbKind = kind{
 			return nil, err
 		}
 		args := []string{
-			"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port),
+			"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + dir, "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port),
 			"--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"),
 			"--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--skip-name-resolve",
 		}
