@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -291,7 +292,7 @@ func detach(ctx context.Context, limit time.Duration) (context.Context, context.
 // tripConn tells each time its user begins to read after it has written: that is when it waits for the other side.
 type tripConn struct {
 	net.Conn
-	wrote bool
+	wrote atomic.Bool // drivers read ahead of their own writes, in another goroutine
 	trip  func()
 }
 
@@ -303,13 +304,12 @@ func countTrips(c net.Conn, trip func()) net.Conn {
 }
 
 func (c *tripConn) Write(b []byte) (int, error) {
-	c.wrote = true
+	c.wrote.Store(true)
 	return c.Conn.Write(b)
 }
 
 func (c *tripConn) Read(b []byte) (int, error) {
-	if c.wrote {
-		c.wrote = false
+	if c.wrote.Swap(false) {
 		c.trip()
 	}
 	return c.Conn.Read(b)

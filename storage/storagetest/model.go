@@ -158,7 +158,7 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 			if u.owner == owner {
 				want++
 				m.release(u)
-				u.attempts++
+				u.attempts = max(u.attempts, 1)
 			}
 		}
 		if err != nil || n != want || more {
