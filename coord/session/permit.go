@@ -63,21 +63,28 @@ func (s *Session) Acquire(ctx context.Context, need coord.Need) ([]coord.Permit,
 		s.mu.Unlock()
 		return s.wrap(got), nil
 	case <-ctx.Done():
-		s.calls.Go(func() { // what comes late goes to the pool
-			<-answered
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			late, _ := s.m.Asked(ask, nil)
-			for _, p := range late {
-				s.m.Release(s.now(), p)
-			}
-			s.pump()
-		})
+		s.mu.Lock()
+		if !s.over {
+			s.calls.Go(func() { s.keepLate(ask, answered) })
+		}
+		s.mu.Unlock()
 		if len(got) > 0 {
 			return s.wrap(got), nil
 		}
 		return nil, ctx.Err()
 	}
+}
+
+// keepLate puts into the pool what was granted after its caller had gone.
+func (s *Session) keepLate(ask uint64, answered <-chan struct{}) {
+	<-answered
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late, _ := s.m.Asked(ask, nil)
+	for _, p := range late {
+		s.m.Release(s.now(), p)
+	}
+	s.pump()
 }
 
 func (s *Session) wrap(got []*core.Permit) []coord.Permit {
