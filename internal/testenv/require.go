@@ -16,7 +16,8 @@ const (
 	VarMySQL    = "DEEPCRAWL_TEST_MYSQL"    // mysql://USER[:PASSWORD]@HOST:PORT/; databases are created on it
 	VarRedis    = "DEEPCRAWL_TEST_REDIS"    // redis://HOST:PORT/N
 	VarCorpora  = "DEEPCRAWL_CORPORA"       // folder of the corpora; default ../shared/corpora beside the checkout
-	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora, mount.
+	VarChromium = "DEEPCRAWL_TEST_CHROMIUM" // program of a Chromium; default chromium or chromium-browser on the PATH
+	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora, mount, browser.
 	VarRequire = "DEEPCRAWL_TEST_REQUIRE"
 	// VarLarge, when set to anything, runs the tests that take minutes.
 	VarLarge = "DEEPCRAWL_TEST_LARGE"
@@ -28,6 +29,7 @@ const (
 	kindMySQL    = "mysql"
 	kindRedis    = "redis"
 	kindCorpora  = "corpora"
+	kindBrowser  = "browser"
 )
 
 // Required reports whether VarRequire lists the word.

@@ -208,6 +208,32 @@ func TestSmallDisk(t *testing.T) {
 	})
 }
 
+func TestBrowser(t *testing.T) {
+	t.Run("the one of the variable comes first", func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "some-chromium")
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(testenv.VarChromium, name)
+		if got := testenv.Browser(t); got != name {
+			t.Errorf("got %s, want %s", got, name)
+		}
+	})
+	for _, name := range []string{"chromium", "chromium-browser"} {
+		t.Run(name+" is found on the PATH", func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv(testenv.VarChromium, "")
+			t.Setenv("PATH", dir)
+			if got := testenv.Browser(t); got != filepath.Join(dir, name) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
 // TestHelper is run by TestSkips in a process of its own.
 func TestHelper(t *testing.T) {
 	what := os.Getenv("TESTENV_HELPER")
@@ -221,17 +247,20 @@ func TestHelper(t *testing.T) {
 		testenv.Redis(t)
 	case "corpora":
 		testenv.Corpora(t, "no-such")
+	case "browser":
+		testenv.Browser(t)
 	}
 }
 
 func TestSkips(t *testing.T) {
 	for _, c := range []struct{ what, variable string }{
-		{"postgres", testenv.VarPostgres}, {"redis", testenv.VarRedis}, {"corpora", testenv.VarCorpora},
+		{"postgres", testenv.VarPostgres}, {"redis", testenv.VarRedis}, {"corpora", testenv.VarCorpora}, {"browser", testenv.VarChromium},
 	} {
 		helper := func(require string) (string, error) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelper$", "-test.v")
 			cmd.Env = append(os.Environ(), "TESTENV_HELPER="+c.what, testenv.VarRequire+"="+require,
-				testenv.VarPostgres+"=postgres://nobody@127.0.0.1:1/x", testenv.VarRedis+"=redis://127.0.0.1:1/0", testenv.VarCorpora+"="+filepath.Join(t.TempDir(), "none"))
+				testenv.VarPostgres+"=postgres://nobody@127.0.0.1:1/x", testenv.VarRedis+"=redis://127.0.0.1:1/0", testenv.VarCorpora+"="+filepath.Join(t.TempDir(), "none"),
+				testenv.VarChromium+"="+filepath.Join(t.TempDir(), "none"))
 			out, err := cmd.CombinedOutput()
 			return string(out), err
 		}
