@@ -21,6 +21,7 @@ const (
 	warnLate       = "late-writes"
 	warnPaused     = "paused"
 	warnDrain      = "draining"
+	warnRedis      = "redis-away"
 	warnStarved    = "starved"
 	warnMany       = "not-all-shown"
 )
@@ -28,9 +29,12 @@ const (
 // warningCodes lists them all.
 func warningCodes() []string {
 	return []string{
-		warnNoNode, warnNoLeader, warnSilent, warnCaps, warnRunWorkers, warnVersions, warnLate, warnPaused, warnDrain, warnStarved, warnMany,
+		warnNoNode, warnNoLeader, warnSilent, warnCaps, warnRunWorkers, warnVersions, warnLate, warnPaused, warnDrain, warnRedis, warnStarved, warnMany,
 	}
 }
+
+// redisAfter lets a node that has just started look for Redis first.
+const redisAfter = 2 * time.Second
 
 // silentAfter is three beats: a session is dead only after the reclaim time.
 const silentAfter = 6 * time.Second
@@ -50,6 +54,9 @@ func (s *seen) warnings(st status) []clusterWarning {
 	}
 	if s.auth.Mode == coord.ModeDrain {
 		warn(warnDrain, "coordination changes hands since %s: hosts that had no slots wait", localTime(st.Coordination.Since))
+	}
+	if text := redisAway(nodes, s.auth.Mode); text != "" {
+		warn(warnRedis, "%s", text)
 	}
 	late := 0
 	for _, n := range nodes {
@@ -97,6 +104,29 @@ func (s *seen) liveNodes() []coord.SessionInfo {
 		}
 	}
 	return nodes
+}
+
+// redisAway says which of the nodes that are to use Redis do not reach it, and who coordinates meanwhile.
+func redisAway(nodes []coord.SessionInfo, mode coord.Mode) string {
+	with := 0
+	var away []string
+	for _, n := range nodes {
+		if !n.Redis.Configured {
+			continue
+		}
+		with++
+		if !n.Redis.Usable && n.Redis.For >= redisAfter {
+			away = append(away, string(n.Member.Node))
+		}
+	}
+	if len(away) == 0 {
+		return ""
+	}
+	then := "the database coordinates meanwhile"
+	if mode == coord.ModeRedis {
+		then = "coordination moves to the database when most nodes do not"
+	}
+	return fmt.Sprintf("Redis is not reached by %d of %s (%s): %s", len(away), plural(int64(with), "node"), strings.Join(away, ", "), then)
 }
 
 // differ lists who says what where nodes do not say the same of a fact.

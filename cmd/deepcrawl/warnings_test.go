@@ -51,6 +51,18 @@ func TestWarnings(t *testing.T) {
 		{"late writes", func(s *seen) { s.sessions[0].Facts[factLate] = "7" }, warnLate, "7 late results refused"},
 		{"a full disk", func(s *seen) { s.sessions[0].Facts[factPaused] = "disk: 3 MB free" }, warnPaused, "node n1 begins no work: disk: 3 MB free"},
 		{"a drain", func(s *seen) { s.auth.Mode, s.auth.ChangedAt = coord.ModeDrain, 1 }, warnDrain, "coordination changes hands"},
+		{"a node without Redis", func(s *seen) {
+			for i := range s.sessions {
+				s.sessions[i].Redis = coord.Health{Configured: true, Usable: i != 1, For: time.Minute}
+			}
+			s.auth.Mode = coord.ModeRedis
+		}, warnRedis, "Redis is not reached by 1 of 3 nodes (n2): coordination moves to the database when most nodes do not"},
+		{"no node with Redis", func(s *seen) {
+			for i := range s.sessions[:2] {
+				s.sessions[i].Redis = coord.Health{Configured: true, For: time.Minute}
+			}
+		}, warnRedis, "Redis is not reached by 2 of 2 nodes (n1, n2): the database coordinates meanwhile"},
+		{"a node that still looks for Redis", func(s *seen) { s.sessions[0].Redis = coord.Health{Configured: true, For: time.Second} }, "", ""},
 		{"starved runs", func(s *seen) { s.sessions[0].Facts[factFair] = "0.512 3 4,9" }, warnStarved, "last minute: 4,9"},
 		{"more runs than are shown", func(s *seen) { s.runs = slices.Repeat(s.runs, unfinishedShown) }, warnMany, "only the oldest 1000"},
 	} {
