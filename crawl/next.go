@@ -143,6 +143,9 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 
 // before is the order claims leave in.
 func before(a, b storage.Claim) bool {
+	if a.Boosted != b.Boosted {
+		return a.Boosted
+	}
 	if a.Priority != b.Priority {
 		return a.Priority < b.Priority
 	}

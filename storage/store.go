@@ -65,10 +65,15 @@ type Frontier interface {
 	// Discover stores unseen URLs of a run (seeds, sitemaps) and returns how many were new. Where fence is not nil it is
 	// checked first: ErrFenced.
 	Discover(ctx context.Context, run RunID, found []Discovery, fence *Fence) (added int, err error)
-	// Claim takes the next URLs for each request: in each host boosted URLs first, then by (Priority, Depth, id), only rows that
-	// are Queued or Delayed and due. Two claims never return the same row. Fewer than N may come back, also none. Runs that
+	// Claim takes the next URLs for each request: in each host boosted URLs first, of them those that were requested before, else by
+	// (Priority, Depth, id), only rows that are Queued or Delayed and due. Two claims never return the same row. Fewer than N may come back, also none. Runs that
 	// are not RunCrawling give none.
 	Claim(ctx context.Context, owner Owner, reqs []ClaimRequest) ([]Claim, error)
+	// Boost lets those of the URLs that are queued leave before all others of their hosts, by whichever store claims next, until d has
+	// passed or they are claimed; a claim that is returned is not boosted any more. Boosting again begins d anew. It returns how many
+	// are boosted now. URLs that are not queued, or of another run, are left alone; at most 1,000 keys count. While URLs are claimed
+	// a boost ends at most about two seconds late; while none are, nothing depends on it.
+	Boost(ctx context.Context, run RunID, keys []Key, d time.Duration) (n int, err error)
 	// Finish writes results: the page or the delay, the discovered URLs and the ledger, for each Result whose token still holds;
 	// outcomes are parallel to results. A stale result writes nothing, its discovered URLs neither, and is counted.
 	Finish(ctx context.Context, owner Owner, results []Result) ([]Outcome, error)

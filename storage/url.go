@@ -83,7 +83,8 @@ type Claim struct {
 	Priority int
 	Depth    int
 	Via      URLID
-	Attempts int // attempts recorded so far; the one to be made is Attempts+1
+	Attempts int  // attempts recorded so far; the one to be made is Attempts+1
+	Boosted  bool // somebody looks at it: it goes before others
 }
 
 // Result is the end of a claim. Exactly one of Page and Delay is set.

@@ -32,14 +32,7 @@ func (p *picked) fresh() bool { return p.pos < again }
 
 // before is the order within a host: boosted ones have the smallest places, the others go by weight wherever they stand.
 func (p *picked) before(o *picked) int {
-	a, b := p.weight, o.weight
-	if p.pos < 0 {
-		a = p.pos
-	}
-	if o.pos < 0 {
-		b = o.pos
-	}
-	return cmp.Or(cmp.Compare(a, b), cmp.Compare(p.claim.ID, o.claim.ID))
+	return cmp.Or(cmp.Compare(ordered(p.pos, p.weight), ordered(o.pos, o.weight)), cmp.Compare(p.claim.ID, o.claim.ID))
 }
 
 // ask is what is asked of one host of one run, requests for the same added up.
@@ -76,7 +69,7 @@ func (a *ask) collect(base int64) func(r *sqldb.Row) error {
 		p := picked{pos: r.Int(1), weight: r.Int(2)}
 		p.claim = storage.Claim{
 			Run: a.run, ID: storage.URLID(r.Int(0)), URL: r.Text(5), Host: a.host, Priority: int(p.weight >> 16), Depth: int(p.weight & 0xffff),
-			Via: storage.URLID(r.Int(3)), Attempts: int(r.Int(4)),
+			Via: storage.URLID(r.Int(3)), Attempts: int(r.Int(4)), Boosted: boosted(p.pos),
 		}
 		p.claim.Token = storage.ClaimToken(base + int64(p.claim.ID))
 		a.rows = append(a.rows, p)
@@ -87,6 +80,7 @@ func (a *ask) collect(base int64) func(r *sqldb.Row) error {
 // Claim implements [storage.Frontier].
 func (s *Store) Claim(ctx context.Context, owner storage.Owner, reqs []storage.ClaimRequest) ([]storage.Claim, error) {
 	s.returnLost(ctx)
+	s.endBoosts(ctx)
 	c, err := s.newCall(ctx, owner, reqs)
 	if err != nil || len(c.asks) == 0 {
 		return nil, doing(err, "claim")

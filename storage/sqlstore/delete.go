@@ -42,7 +42,7 @@ func (s *Store) deleteSome(ctx context.Context, id storage.RunID, left int64) (d
 		return false, nil
 	}
 	return true, s.db.Do(ctx, func(tx *sqldb.Tx) error {
-		for _, name := range []string{"delete_claims", "delete_rest_steps", "delete_rest_tally", "delete_rest_seats", "delete_rest_places", "delete_run"} {
+		for _, name := range []string{"delete_claims", "delete_rest_steps", "delete_rest_tally", "delete_rest_seats", "delete_rest_places", "delete_rest_boosts", "delete_run"} {
 			tx.Exec(s.set.Get(name), int64(id))
 		}
 		return nil

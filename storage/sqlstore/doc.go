@@ -9,13 +9,16 @@
 //
 // A frontier row's place is (run_id, host_id, pos, id). Its weight is priority*65536+depth, and pos is
 //
-//	weight - boost      boosted: before all others
+//	weight - boost      queued and boosted: before all others
 //	weight              queued
+//	again               queued, boosted, and holding a place
 //	weight + again      queued, and holding a place under the run's page limit: it was claimed before
 //	unix microseconds   delayed until then, always beyond all others
 //
 // so delayed rows never slow a claim, the next due time is one look at the index, and where the page limit is used up the rows
 // that may still leave are found at once. A claim takes from both queued ranges and merges them by weight and id.
+//
+// Which boosts end when is kept in boost, one row for each boosted URL; stores that claim put the URLs back to their places.
 //
 // # Ids
 //

@@ -33,6 +33,7 @@ var (
 const (
 	Again   = again
 	Delayed = delayed
+	First   = -boost
 )
 
 // Seen is the cache of stored keys by itself.

@@ -84,7 +84,7 @@ func (s *Store) inlinked(tx *sqldb.Tx, run storage.RunID) (done bool, err error)
 	return done, tx.Flush()
 }
 
-// addDelays fills in what only the frontier knows of delayed URLs.
+// addDelays fills in what only the frontier knows of delayed URLs, and tells boosted ones from them.
 func (s *Store) addDelays(tx *sqldb.Tx, run storage.RunID, rows []storage.PageRow) error {
 	at := map[int64]int{}
 	var hosts sqldb.Table
@@ -105,6 +105,12 @@ func (s *Store) addDelays(tx *sqldb.Tx, run storage.RunID, rows []storage.PageRo
 		}
 		return nil
 	}, &hosts, int64(run), int64(delayed))
+	s.askBoosted(tx, run, &hosts, func(r *sqldb.Row) error {
+		if i, ok := at[r.Int(0)]; ok {
+			rows[i].State, rows[i].Attempts = storage.Queued, int(r.Int(1))
+		}
+		return nil
+	})
 	return tx.Flush()
 }
 

@@ -155,7 +155,7 @@ func planInputs(run storage.RunID) map[string]struct {
 	}
 	return map[string]in{
 		"claim_pick":       {[]any{r, int64(1), int64(-1 << 62), int64(sqlstore.Again), int64(50)}, nil},
-		"claim_take":       {[]any{r, int64(1), int64(50), int64(-1 << 62), int64(-1 << 62), int64(sqlstore.Again), int64(sqlstore.Delayed), int64(0), int64(1), "o"}, nil},
+		"claim_take":       {[]any{r, int64(1), int64(50), int64(-1 << 62), int64(-1 << 62), int64(sqlstore.Again), int64(sqlstore.Delayed), int64(0), int64(1), "o", int64(sqlstore.First)}, nil},
 		"claim_range":      {[]any{"o", int64(1)}, table(1, func(i int64) []any { return []any{r, int64(1), int64(-1 << 62), int64(22937601), id} })},
 		"frontier_cut":     {nil, table(1, func(i int64) []any { return []any{r, int64(1), int64(-1 << 62), int64(22937601), id} })},
 		"frontier_promote": {[]any{int64(sqlstore.Delayed), int64(sqlstore.Again)}, table(3, func(i int64) []any { return []any{r, i + 1} })},
@@ -175,6 +175,12 @@ func planInputs(run storage.RunID) map[string]struct {
 		"walk_ready":       {[]any{r, int64(sqlstore.Delayed)}, nil},
 		"walk_count":       {[]any{r, int64(sqlstore.Delayed)}, nil},
 		"count_from":       {[]any{r, int64(sqlstore.Delayed), int64(0), int64(200)}, nil},
+		"boost_find":       {[]any{r}, table(50, func(i int64) []any { return []any{low} })},
+		"boost_places": {nil, table(50, func(i int64) []any {
+			return []any{r, int64(1), id + i, int64(22937601), int64(1), int64(2), int64(sqlstore.Again)}
+		})},
+		"boost_move":       {nil, table(50, func(i int64) []any { return []any{r, int64(1), int64(22937601), id + i, int64(-1)} })},
+		"url_boosted":      {[]any{r, int64(sqlstore.Again), int64(sqlstore.Again)}, table(1, func(i int64) []any { return []any{host} })},
 		"url_due":          {[]any{r, id, int64(sqlstore.Delayed)}, nil},
 		"url_ahead":        {[]any{r, id, int64(sqlstore.Again)}, nil},
 		"page_list":        {[]any{r, first, end, int64(100), int64(4), int64(5), int64(6), int64(1), "", int64(0), int64(999), int64(0), int64(1)}, nil},

@@ -90,6 +90,10 @@ func (s *Store) FindURL(ctx context.Context, run storage.RunID, key storage.Key)
 		case storage.Delayed:
 			tx.Query(s.set.Get("url_due"), func(r *sqldb.Row) error { w.Due = when(r.Int(0)); return nil }, int64(run), id, int64(delayed))
 		case storage.Queued:
+			ahead, first, err := s.aheadOf(tx, run, row.Host, id)
+			if w.Ahead = ahead; err != nil || first {
+				return err
+			}
 			tx.Query(s.set.Get("url_ahead"), func(r *sqldb.Row) error { w.Ahead = r.Int(0); return nil }, int64(run), id, int64(again))
 		}
 		return nil

@@ -33,14 +33,15 @@ type Options struct {
 
 // Store implements [storage.Store].
 type Store struct {
-	db    *sqldb.DB
-	set   *sqldb.Set
-	log   *slog.Logger
-	hosts hostCache
-	ids   idBlocks
-	seen  seenKeys
-	heads heads
-	lost  lostCalls
+	db     *sqldb.DB
+	set    *sqldb.Set
+	log    *slog.Logger
+	hosts  hostCache
+	ids    idBlocks
+	seen   seenKeys
+	heads  heads
+	lost   lostCalls
+	sweeps sweeps
 }
 
 var _ storage.Store = (*Store)(nil)

@@ -50,7 +50,7 @@ func (s *Store) take(tx *sqldb.Tx, take *sqldb.Stmt, c *call, low []place) error
 	tx.QueryRows(s.set.Get("budget_lock"), c.readAllotted(), &c.limit)
 	tx.ExecRows(s.set.Get("frontier_promote"), &c.pairs, int64(delayed), int64(again))
 	for i, a := range c.asks {
-		tx.Query(take, a.collect(c.base), int64(a.run), a.hostID, int64(a.n), low[i].pos, low[i].id, int64(again), int64(delayed), int64(a.maxPages), c.base, string(c.owner))
+		tx.Query(take, a.collect(c.base), int64(a.run), a.hostID, int64(a.n), low[i].pos, low[i].id, int64(again), int64(delayed), int64(a.maxPages), c.base, string(c.owner), int64(-boost))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type modelURL struct {
 	depth    int
 	attempts int
 	placed   bool // it counts against the page limit
+	boosted  bool
 	state    storage.State
 	claim    storage.Claim
 	owner    storage.Owner
@@ -47,8 +48,21 @@ func (m *model) in(states ...storage.State) (out []*modelURL) {
 // next says which URLs a claim of n must return.
 func (m *model) next(n int) (out []string) {
 	queued := m.in(storage.Queued)
+	// rank puts boosted URLs first, of them those that hold a place.
+	rank := func(u *modelURL) int {
+		switch {
+		case u.boosted && u.placed:
+			return 0
+		case u.boosted:
+			return 1
+		}
+		return 2
+	}
 	slices.SortFunc(queued, func(a, b *modelURL) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.depth, b.depth), cmp.Compare(a.id, b.id))
+		if rank(a) == 0 && rank(b) == 0 {
+			return cmp.Compare(a.id, b.id)
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.priority, b.priority), cmp.Compare(a.depth, b.depth), cmp.Compare(a.id, b.id))
 	})
 	places := 0
 	for _, u := range m.urls {
@@ -114,7 +128,7 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 	s := m.stores[rapid.IntRange(0, 1).Draw(rt, "store")]
 	owner := storage.Owner(fmt.Sprint(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "owner"), ".", m.run))
 	claimed := m.in(storage.Claimed)
-	switch op := rapid.SampledFrom([]string{"discover", "claim", "claim", "finish", "finish", "return", "reclaim", "close"}).Draw(rt, "op"); op {
+	switch op := rapid.SampledFrom([]string{"discover", "claim", "claim", "finish", "finish", "return", "reclaim", "boost", "close"}).Draw(rt, "op"); op {
 	case "discover":
 		list := drawDiscoveries(rt)
 		got, err := s.Discover(t.Context(), m.run, list, nil)
@@ -134,7 +148,10 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 			if c.Attempts != u.attempts || c.Priority != u.priority || c.Depth != u.depth || u.id != c.ID {
 				rt.Fatalf("claim: got %+v, want %+v", c, u)
 			}
-			u.state, u.claim, u.owner, u.placed = storage.Claimed, c, owner, true
+			if c.Boosted != u.boosted {
+				rt.Fatalf("claim: got %+v, want %+v", c, u)
+			}
+			u.state, u.claim, u.owner, u.placed, u.boosted = storage.Claimed, c, owner, true, false
 		}
 	case "finish":
 		m.finish(t, rt, s, owner, claimed)
@@ -164,6 +181,21 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 		if err != nil || n != want || more {
 			rt.Fatalf("reclaim: got %d, %v, %v, want %d", n, more, err, want)
 		}
+	case "boost":
+		var keys []storage.Key
+		want := 0
+		for name, u := range m.urls {
+			if !rapid.Bool().Draw(rt, "look at this one") {
+				continue
+			}
+			if keys = append(keys, key(name)); u.state == storage.Queued {
+				u.boosted = true
+				want++
+			}
+		}
+		if n, err := s.Boost(t.Context(), m.run, keys, time.Hour); err != nil || n != want {
+			rt.Fatalf("boost: got %d, %v, want %d", n, err, want)
+		}
 	case "close":
 		if rapid.IntRange(0, 3).Draw(rt, "close?") != 0 {
 			return
@@ -174,7 +206,7 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 			rt.Fatalf("close: got %d, %v, want %d", n, err, len(open))
 		}
 		for _, u := range open {
-			u.state, u.placed = storage.Excluded, false
+			u.state, u.placed, u.boosted = storage.Excluded, false, false
 		}
 	}
 }

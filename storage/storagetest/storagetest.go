@@ -32,6 +32,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Open) {
 		{"runs", testRuns},
 		{"discover", testDiscover},
 		{"claim order", testOrder},
+		{"boosts", testBoosts},
 		{"claims across stores", testClaimsAcross},
 		{"finish", testFinish},
 		{"stale results", testStale},

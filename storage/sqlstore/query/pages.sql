@@ -15,7 +15,7 @@ ORDER BY p.id LIMIT :n
 
 -- name: url_list
 -- in: run int, after int, end int, n int, facts int, links int, again int
--- All URLs of a run. What has neither a page nor a claim nor a place in the queue is delayed.
+-- All URLs of a run. What has neither a page nor a claim nor its own place in the queue is delayed or boosted.
 SELECT u.id, u.url, u.ukey, (SELECT h.name FROM host h WHERE h.id = u.host_id), u.depth, u.via, u.priority, u.discovered, i.n,
   CASE WHEN p.id IS NOT NULL THEN p.state WHEN c.id IS NOT NULL THEN 2 WHEN f.id IS NOT NULL OR g.id IS NOT NULL THEN 1 ELSE 3 END,
   p.reason, p.status, p.content_type, p.bytes, p.wire_bytes, p.ttfb_us, p.total_us, COALESCE(p.attempts, c.attempts, f.attempts, g.attempts, 0), p.title, p.redirect_to, p.outlinks, p.fetched,

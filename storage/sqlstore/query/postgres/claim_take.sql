@@ -1,5 +1,5 @@
 -- name: claim_take
--- in: run int, host int, n int, low int, low_id int, again int, delayed int, limit int, base int, owner text
+-- in: run int, host int, n int, low int, low_id int, again int, delayed int, limit int, base int, owner text, first int
 -- instead: claim_pick, frontier_delete, claim_insert, budget_set
 -- Claims in one statement. The picks are MATERIALIZED, else the planner may run them more than once and take more rows than
 -- asked for. low and low_id are where dead rows are known to end. Under a page limit the run's row has been locked by the statement
@@ -19,7 +19,7 @@ WITH active AS MATERIALIZED (
   ORDER BY f.pos, f.id LIMIT (SELECT CASE WHEN EXISTS (SELECT 1 FROM active) THEN :n ELSE 0 END) FOR UPDATE SKIP LOCKED
 ), picked AS MATERIALIZED (
   SELECT x.tid FROM (SELECT * FROM queued UNION ALL SELECT * FROM held) x
-  ORDER BY CASE WHEN x.pos < 0 THEN x.pos ELSE x.weight END, x.id LIMIT :n
+  ORDER BY CASE WHEN x.pos < 0 THEN x.pos WHEN x.pos = :again THEN :first ELSE x.weight END, x.id LIMIT :n
 ), gone AS (
   DELETE FROM frontier f WHERE f.ctid = ANY (ARRAY(SELECT p.tid FROM picked p))
   RETURNING f.id, f.pos, f.weight, f.via, f.attempts, f.url
