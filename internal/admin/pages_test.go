@@ -227,6 +227,8 @@ func TestListsArePagedByKeys(t *testing.T) {
 	if seen, pages := walk(fmt.Sprintf("/runs/%d/pages", run), "pages"); len(seen) != 130 || pages != 3 {
 		t.Errorf("got %d URLs on %d pages", len(seen), pages)
 	}
+	f.want(ann.get("/runs?state=queued"), http.StatusOK, `href="/runs?before=`, `&amp;state=queued"`)
+	f.want(ann.get(fmt.Sprintf("/runs/%d/pages?q=page", run)), http.StatusOK, fmt.Sprintf(`href="/runs/%d/pages?after=`, run), `&amp;q=page"`)
 	for query, want := range map[string]int{"q=/PAGE/12": 11, "state=failed": 1, "state=claimed": 1, "status=2xx&q=page": 50, "reason=timeout": 1, "q=nosuch": 0, "status=404": 0} {
 		var got struct{ Pages []struct{ URL string } }
 		f.must(json.Unmarshal([]byte(ann.get(fmt.Sprintf("/api/v1/runs/%d/pages?%s", run, query)).body), &got))

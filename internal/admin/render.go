@@ -53,6 +53,7 @@ func escape(s string) string { return url.QueryEscape(s) }
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"t":      say,
+		"query":  func(encoded string) template.URL { return template.URL(encoded) }, // url.Values wrote it: its = and & stay
 		"count":  countAny,
 		"size":   show.Size,
 		"local":  show.Local,
