@@ -64,6 +64,7 @@ type clusterStore interface {
 	storage.Queue
 	storage.Schedules
 	storage.Tenants
+	storage.Acts
 }
 
 // watch reads what operators changed and, on nodes, tries to lead. It never runs on a worker.
@@ -128,7 +129,7 @@ func (l *life) lead(ctx context.Context, lease coord.Lease, lead *leader) (coord
 			continue
 		}
 		lead.last[d.name] = now
-		if err := d.do(lead, ctx); err != nil && ctx.Err() == nil {
+		if err := lead.act(ctx, d); err != nil && ctx.Err() == nil {
 			if errors.Is(err, storage.ErrFenced) {
 				l.log.Warn("another node leads", "duty", d.name, "err", err)
 				return nil, nil
@@ -137,6 +138,14 @@ func (l *life) lead(ctx context.Context, lease coord.Lease, lead *leader) (coord
 		}
 	}
 	return lease, lead
+}
+
+// act does a duty once that is recorded under the fence, which a past leader fails at.
+func (d *leader) act(ctx context.Context, du duty) error {
+	if err := d.life.cluster.RecordAct(ctx, d.fence, d.life.owner, du.name); err != nil {
+		return err
+	}
+	return du.do(d, ctx)
 }
 
 // reap returns what dead sessions held.

@@ -17,6 +17,7 @@ type Store interface {
 	Queue
 	Bans
 	Schedules
+	Acts
 	// Ping reports whether the database answers and its schema is the one this binary serves.
 	// It returns ErrUnavailable or ErrSchema.
 	Ping(ctx context.Context) error

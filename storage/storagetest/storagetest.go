@@ -55,6 +55,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Open) {
 		{"runs that ended", testFinishedFor},
 		{"bans", testBans},
 		{"schedules", testSchedules},
+		{"acts of leaders", testActs},
 		{"deleting runs", testDelete},
 		{"keys byte for byte", testKeys},
 		{"contention", testContention},
