@@ -90,3 +90,27 @@ func (SystemClock) Now() time.Time { return time.Now() }
 
 // NewTimer is time.NewTimer.
 func (SystemClock) NewTimer(d time.Duration) *time.Timer { return time.NewTimer(d) }
+
+// SkewedClock is a clock that is wrong: it stood Offset off when it was made, and runs too fast by the share Drift since. For the
+// soak and for tests.
+type SkewedClock struct {
+	began  time.Time
+	offset time.Duration
+	drift  float64
+}
+
+// NewSkewedClock starts one.
+func NewSkewedClock(offset time.Duration, drift float64) *SkewedClock {
+	return &SkewedClock{began: time.Now(), offset: offset, drift: drift}
+}
+
+// Now is the wrong time.
+func (c *SkewedClock) Now() time.Time {
+	past := time.Since(c.began)
+	return c.began.Add(c.offset + past + time.Duration(float64(past)*c.drift))
+}
+
+// NewTimer returns a timer that fires when the wrong clock has gone on by d.
+func (c *SkewedClock) NewTimer(d time.Duration) *time.Timer {
+	return time.NewTimer(time.Duration(float64(d) / (1 + c.drift)))
+}

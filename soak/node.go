@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,8 +25,13 @@ type node struct {
 	env    []string
 	dir    string // its working directory
 	log    string // file that every process of it appends to
+	ways   ways   // to the servers
+
+	clockFlag string
 
 	mu    sync.Mutex
+	clock string           // OFFSET/DRIFT of the next process; "" is right
+	cut   bool             // off from the database
 	proc  *scratch.Process // nil while none runs
 	lives []*judge.Life
 	asked bool // to end
@@ -44,7 +50,11 @@ func (n *node) start() error {
 		return fmt.Errorf("log of node %s: %w", n.name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(n.binary, n.args...)
+	args := n.args
+	if n.clock != "" {
+		args = append(slices.Clone(args), n.clockFlag, n.clock)
+	}
+	cmd := exec.Command(n.binary, args...)
 	cmd.Args[0] = "deepcrawl" // whatever the file is called
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = n.dir, n.env, log, log
 	life := &judge.Life{Node: n.name, Source: n.source, From: time.Now(), Sockets: -1}
@@ -155,6 +165,29 @@ func (n *node) running() bool {
 	}
 	k := len(life.Frozen) - 1
 	return k < 0 || !life.Frozen[k].To.IsZero()
+}
+
+func (n *node) setCut(cut bool) {
+	n.mu.Lock()
+	n.cut = cut
+	n.mu.Unlock()
+}
+
+func (n *node) isCut() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cut
+}
+
+// gaveUp says whether the last process ended by itself, and that a while ago.
+func (n *node) gaveUp() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc != nil || n.dead || len(n.lives) == 0 {
+		return false
+	}
+	last := n.lives[len(n.lives)-1]
+	return last.End == judge.EndItself && time.Since(last.To) > restartAfter
 }
 
 // measure notes how much memory the process has had; with sockets, how many it has open now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"deepcrawl/soak/chaos"
@@ -16,10 +17,18 @@ type Times struct {
 	Deadline time.Duration // M: of a request
 	Pause    time.Duration // P
 	Death    time.Duration // T: silence after which a session is dead
+	Lease    time.Duration // of who leads
+
+	// Of the ways between Redis and the database; 0 is production's.
+	Fall, Stable, Return time.Duration
 }
 
 func (t Times) String() string {
-	return fmt.Sprintf("beat %v, view %v, request deadline %v, pause %v, death %v", t.Beat, t.View, t.Deadline, t.Pause, t.Death)
+	s := fmt.Sprintf("beat %v, view %v, request deadline %v, pause %v, death %v, lease %v", t.Beat, t.View, t.Deadline, t.Pause, t.Death, t.Lease)
+	if t.Fall > 0 {
+		s += fmt.Sprintf(", Redis left after %v, taken again after %v of quiet and %v to %v of waiting", t.Fall, t.Stable, t.Return, 6*t.Return)
+	}
+	return s
 }
 
 // Options of a soak.
@@ -32,7 +41,7 @@ type Options struct {
 	// DB is the database: sqlite, or a DSN in which a schema or a database is made for the soak, or postgres or mysql for a private
 	// server started from installed programs.
 	DB string
-	// Coord is db or redis; Redis the server's URL.
+	// Coord is db or redis; Redis the server's URL, or Private.
 	Coord, Redis string
 	Port         int // of the site
 
@@ -44,6 +53,8 @@ type Options struct {
 
 	Times     Times
 	NodeFlags []string // further flags of the node processes, such as those that set the times
+	ClockFlag string   // flag of a node that takes OFFSET/DRIFT
+	NodeEnv   []string // further settings of the nodes, NAME=value: to see that a wrong one is found
 	Seed      uint64
 	Timeout   time.Duration
 	Keep      bool // leave folder and database behind
@@ -119,12 +130,81 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--no-restart: the only node would stay dead; allowed: with --nodes 2 or more")
 	}
 	for _, k := range o.Chaos {
-		if !slices.Contains(injected(), k) {
-			return fmt.Errorf("--chaos: %s cannot be injected yet; allowed: %s, %s", k, chaos.Words(injected()), chaos.All)
+		if why := o.prevents(k); why != "" {
+			return fmt.Errorf("--chaos: %s is not allowed: %s; allowed here: %s, %s", k, why, chaos.Words(o.possible()), chaos.All)
 		}
 	}
-	if o.Coord == "redis" && o.Redis == "" {
-		return fmt.Errorf("--coord: redis needs a server; allowed: redis with --redis or DEEPCRAWL_REDIS_URL set")
-	}
 	return nil
+}
+
+// own says whether a fault harms a server, and then whether that is one of the soak's own.
+func (o *Options) own(k chaos.Kind) (harms, own bool) {
+	switch k {
+	case chaos.DBRestart:
+		return true, !strings.Contains(o.DB, ":")
+	case chaos.RedisKill, chaos.RedisFlush, chaos.RedisRestart, chaos.RedisPromote:
+		return true, o.Redis == Private
+	}
+	return false, false
+}
+
+// prevents says why a fault cannot be injected here; "" when it can.
+func (o *Options) prevents(k chaos.Kind) string {
+	db, onRedis := k == chaos.DBRestart || k == chaos.DBPartition, strings.HasPrefix(string(k), "redis-")
+	switch {
+	case db && strings.HasPrefix(o.DB, "sqlite"):
+		return "SQLite has no server"
+	case onRedis && o.Redis == "":
+		return "it needs --coord redis"
+	}
+	if harms, own := o.own(k); harms && !own {
+		return "the server is yours, and only private ones are harmed"
+	}
+	dsn := ""
+	switch {
+	case k == chaos.DBPartition && strings.Contains(o.DB, ":"):
+		dsn = o.DB
+	case k == chaos.RedisPartition && o.Redis != Private:
+		dsn = o.Redis
+	}
+	if dsn != "" {
+		if _, err := wayTo(dsn); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// possible lists the faults that can be injected here.
+func (o *Options) possible() []chaos.Kind {
+	return slices.DeleteFunc(chaos.Kinds(), func(k chaos.Kind) bool { return o.prevents(k) != "" })
+}
+
+// kinds are the faults of this soak.
+func (o *Options) kinds() []chaos.Kind {
+	kinds := slices.Clone(o.Chaos)
+	if o.ChaosAll {
+		kinds = o.possible()
+	}
+	if o.Kill > 0 && !slices.Contains(kinds, chaos.Kill) {
+		kinds = append([]chaos.Kind{chaos.Kill}, kinds...)
+	}
+	return kinds
+}
+
+// Spared says which faults are left out because the servers are the operator's; "" when none is.
+func (o *Options) Spared() string {
+	if !o.ChaosAll {
+		return ""
+	}
+	var spared []chaos.Kind
+	for _, k := range chaos.Kinds() {
+		if harms, own := o.own(k); harms && !own && !(k == chaos.DBRestart && strings.HasPrefix(o.DB, "sqlite")) && (k == chaos.DBRestart || o.Redis != "") {
+			spared = append(spared, k)
+		}
+	}
+	if len(spared) == 0 {
+		return ""
+	}
+	return "servers of yours are not harmed: faults on nodes and on their ways to the servers only, without " + chaos.Words(spared)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"deepcrawl/soak/chaos"
 	"deepcrawl/soak/judge"
 	"deepcrawl/soak/web"
 )
@@ -106,7 +107,7 @@ const (
 // conclude collects the evidence and has it judged.
 func (t *trial) conclude(ctx context.Context, failure error) (*Result, error) {
 	t.tell("judging")
-	e := judge.Evidence{Hits: t.site.Hits(), Expected: t.site.Expected, Tariffs: map[string]judge.Tariff{}, Samples: t.samples, Outages: t.outages}
+	e := judge.Evidence{Hits: t.site.Hits(), Expected: t.site.Expected, Tariffs: map[string]judge.Tariff{}, Samples: t.samples}
 	var err error
 	if e.Stored, err = t.db.Runs(ctx); err != nil {
 		return nil, err
@@ -130,10 +131,18 @@ func (t *trial) conclude(ctx context.Context, failure error) (*Result, error) {
 		e.Log = append(e.Log, lines...)
 	}
 	slices.SortStableFunc(e.Log, func(a, b judge.LogLine) int { return a.At.Compare(b.At) })
-	e.Acts = judge.Leadings(e.Log)
+	if e.Acts, err = t.db.Acts(ctx); err != nil {
+		return nil, err
+	}
 	for _, f := range t.faults {
-		if f.Node == "" {
-			e.Stalls = append(e.Stalls, judge.Span{From: f.At, To: f.To.Add(t.o.Times.Death)})
+		span := judge.Span{From: f.At, To: f.To}
+		switch {
+		case f.Kind == chaos.DBRestart, f.Kind == chaos.DBPartition:
+			e.Outages = append(e.Outages, judge.Outage{Span: span, Node: f.Node})
+		case strings.HasPrefix(string(f.Kind), "redis-"):
+			e.Switches = append(e.Switches, span)
+		case f.Kind == chaos.Term, f.Kind == chaos.Clock:
+			e.Shakes = append(e.Shakes, span)
 		}
 	}
 	terms := judge.Terms{

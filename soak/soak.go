@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,10 +33,13 @@ type trial struct {
 	began  time.Time
 	wanted int // requests the site will see about
 
+	dbBusy, redisBusy atomic.Bool // a fault of it is under way
+	first             int         // of ground.redises, the primary; whoever has redisBusy may change it
+
 	mu      sync.Mutex
 	faults  []Fault
-	outages []judge.Span
 	samples []judge.Sample
+	broken  error // of the soak itself
 }
 
 // ErrTimeout is why a soak that took too long was ended; it is judged all the same.
@@ -91,8 +96,8 @@ func (t *trial) execute(ctx context.Context) (res *Result, err error) {
 		}
 	}
 	failure := t.work(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err := cmp.Or(ctx.Err(), t.failure()); err != nil {
+		return nil, err
 	}
 	if err := t.endNodes(ctx); err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (t *trial) execute(ctx context.Context) (res *Result, err error) {
 func siteConfig(o *Options) web.Config {
 	const hosts = 2
 	pages := max(o.Pages/hosts, 5)
-	// Each page that asks for a pause stops its host for 3 s, once for each run: one or two a host show what they show.
+	// Each page that asks for a pause stops its host for 2 s, once for each run: one or two a host show what they show.
 	few := min(0.5/float64(pages), 0.01)
 	return web.Config{
 		Seed: o.Seed, Pages: pages, PageBytes: 6000, Hosts: hosts, Latency: o.Latency, SlowShare: 0.02, SlowLatency: 4 * max(o.Latency, 50*time.Millisecond),
@@ -113,7 +118,7 @@ func siteConfig(o *Options) web.Config {
 		Errors: web.ErrorMix{
 			NotFound: 0.04, Gone: 0.01, Redirect: 0.05, Big: 0.01, Drip: 0.01, Fails: 2 * few, Reset: few,
 			Unavailable: few, TooMany: few, TooManyDate: few,
-			RetryAfter: 3 * time.Second, BigBytes: 400_000,
+			RetryAfter: 2 * time.Second, BigBytes: 400_000,
 			DripInterval: 100 * time.Millisecond, DripBytes: 20, // slow, and over before the deadline
 		},
 	}
@@ -179,20 +184,26 @@ func (t *trial) makeNodes() error {
 	for i := range t.o.Nodes {
 		name := fmt.Sprintf("soak%d", i+1)
 		source := fmt.Sprintf("127.0.1.%d", i+1)
+		to, err := t.waysOf()
+		if err != nil {
+			return err
+		}
 		n := &node{
+			ways: to, clockFlag: t.o.ClockFlag,
 			name: name, source: source, binary: t.o.Executable, dir: t.ground.dir, log: filepath.Join(t.ground.dir, name+".log"),
 			args: append([]string{"node", "--forever", "--config", empty}, t.o.NodeFlags...),
 			env: []string{
 				"PATH=" + os.Getenv("PATH"), "HOME=" + t.ground.dir, "TMPDIR=" + t.ground.dir, "GORACE=" + os.Getenv("GORACE"), "TZ=UTC",
-				"DEEPCRAWL_DB=" + t.ground.dsn, "DEEPCRAWL_NODE_ID=" + name, "DEEPCRAWL_COORD=" + t.o.Coord,
+				"DEEPCRAWL_DB=" + to.dsn, "DEEPCRAWL_NODE_ID=" + name, "DEEPCRAWL_COORD=" + t.o.Coord,
 				"DEEPCRAWL_HOST_INFLIGHT=" + strconv.Itoa(t.o.HostCap), "DEEPCRAWL_WORKERS=" + strconv.Itoa(t.o.Workers),
 				"DEEPCRAWL_RUN_WORKERS=" + strconv.Itoa(t.o.Nodes*t.o.Workers), "DEEPCRAWL_ALLOW_PRIVATE=true", "DEEPCRAWL_BIND_ADDR=" + source,
 				"DEEPCRAWL_LOG=info", "DEEPCRAWL_LOG_FORMAT=json",
 			},
 		}
 		if t.o.Redis != "" {
-			n.env = append(n.env, "DEEPCRAWL_REDIS_URL="+t.o.Redis, "DEEPCRAWL_REDIS_PREFIX="+t.ground.prefix)
+			n.env = append(n.env, "DEEPCRAWL_REDIS_URL="+to.redis, "DEEPCRAWL_REDIS_PREFIX="+t.ground.prefix)
 		}
+		n.env = append(n.env, t.o.NodeEnv...) // the last of a name counts
 		t.nodes = append(t.nodes, n)
 	}
 	return nil
@@ -232,6 +243,14 @@ func (t *trial) work(ctx context.Context) error {
 			return ErrTimeout
 		case <-tick.C:
 		}
+		if t.failure() != nil {
+			return nil
+		}
+		for _, n := range t.nodes {
+			if n.gaveUp() && len(t.o.kinds()) > 0 { // as cron would; whether it might is for the judge to say
+				t.restart(n)
+			}
+		}
 		if err := t.someNode(); err != nil {
 			return err
 		}
@@ -242,7 +261,7 @@ func (t *trial) work(ctx context.Context) error {
 func (t *trial) someNode() error {
 	for _, n := range t.nodes {
 		n.mu.Lock()
-		alive := n.proc != nil || len(n.lives) > 0 && n.lives[len(n.lives)-1].End != judge.EndItself && !n.dead
+		alive := n.proc != nil || len(n.lives) > 0 && !n.dead && (n.lives[len(n.lives)-1].End != judge.EndItself || len(t.o.kinds()) > 0)
 		n.mu.Unlock()
 		if alive {
 			return nil
@@ -300,7 +319,7 @@ func (t *trial) endNodes(ctx context.Context) error {
 		return ctx.Err()
 	case <-settle.C:
 	}
-	deadline := time.NewTimer(t.o.Times.Deadline + 10*time.Second)
+	deadline := time.NewTimer(t.o.Times.Deadline + drainGrace)
 	defer deadline.Stop()
 	var ends []<-chan struct{}
 	for _, n := range t.nodes {

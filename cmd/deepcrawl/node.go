@@ -39,6 +39,7 @@ func (p *program) nodeCommand() *cli.Command {
 			&cli.StringFlag{Name: metricsFlag, Usage: "answer /metrics and /debug/pprof/ on `HOST:PORT` (not at all)"},
 			&cli.BoolFlag{Name: "forever", Usage: "never leave for lack of work (for systemd)"},
 			&cli.StringFlag{Name: soakNodeFlag, Hidden: true},
+			&cli.StringFlag{Name: soakClockFlag, Hidden: true},
 		}, settingFlags(keys...)...),
 		Action: p.node,
 	}
@@ -88,7 +89,11 @@ func (p *program) node(c *cli.Context) error {
 	defer func() { _ = cl.close() }()
 	cl.lock, cl.node, cl.role = lock, id, coord.RoleNode
 	if c.String(soakNodeFlag) == soakShort {
-		cl.timing = coord.SoakTiming()
+		cl.timing = soakTiming()
+	}
+	clock, err := p.soakClock(c.String(soakClockFlag))
+	if err != nil {
+		return err
 	}
 
 	debug.SetGCPercent(gcPercent)
@@ -98,7 +103,7 @@ func (p *program) node(c *cli.Context) error {
 	told := metrics.New(p.version, func() metrics.Source { return node })
 	node, err = crawl.New(p.nodeConfig(cfg, st, cl, crawl.Config{
 		Name: string(id), Workers: cfg.Workers, RunWorkers: cfg.RunWorkers, IdleExit: idle, Lead: true, Retention: cfg.Retention,
-		MayStore: mayStore(cfg), Metrics: told, Log: log, Join: p.join(cl, coord.Options{Log: log}),
+		MayStore: mayStore(cfg), Metrics: told, Log: log, Join: p.join(cl, coord.Options{Log: log, Clock: clock}),
 	}))
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,12 +24,44 @@ import (
 )
 
 // soakNodeFlag is a hidden flag of deepcrawl node that only the soak gives. With the word soakShort the node runs under
-// coord.SoakTiming (on a database every node must run under the same constants); with any it logs at its end what it left over.
+// soakTiming (on a database every node must run under the same constants); with any it logs at its end what it left over.
 const (
 	soakNodeFlag   = "soak"
 	soakShort      = "short-times"
 	soakProduction = "production-times"
 )
+
+// soakClockFlag is another: OFFSET/DRIFT makes the node's clock wrong by a duration and run too fast by a share, as in 90s/0.03.
+const soakClockFlag = "soak-clock"
+
+// soakEnvFlag is a hidden flag of the soak: NAME=value is a setting of the nodes, to see that the judge finds what it breaks.
+const soakEnvFlag = "node-env"
+
+// soakClock makes the clock of a node. From then on the program itself has it too.
+func (p *program) soakClock(text string) (coord.Clock, error) {
+	if text == "" {
+		return coord.SystemClock{}, nil
+	}
+	off, drift, _ := strings.Cut(text, "/")
+	d, err := time.ParseDuration(off)
+	if err != nil {
+		return nil, usagef("--%s: %v", soakClockFlag, err)
+	}
+	share, err := strconv.ParseFloat(drift, 64)
+	if err != nil {
+		return nil, usagef("--%s: %v", soakClockFlag, err)
+	}
+	clock := coord.NewSkewedClock(d, share)
+	p.now = clock.Now
+	return clock, nil
+}
+
+// soakTiming is coord.SoakTiming with short ways between Redis and the database, so that a soak sees several.
+func soakTiming() coord.Timing {
+	t := coord.SoakTiming()
+	t.Fall, t.Stable, t.ReturnEvery, t.ReturnPause = 3*time.Second, 4*time.Second, 2*time.Second, 5*time.Second
+	return t
+}
 
 // leftGoroutines counts the goroutines there are after a node has ended, once those that are about to end have had a moment.
 func leftGoroutines(ctx context.Context) int {
@@ -56,9 +90,9 @@ func (p *program) clusterSoakCommand() *cli.Command {
 			&cli.IntFlag{Name: "pages", Value: 240, Usage: "pages of the site"},
 			&cli.IntFlag{Name: "host-cap", Value: 8, Usage: "requests in flight to one host, over everything"},
 			&cli.IntFlag{Name: "latency", Value: 20, Usage: "of the site, in `MS`"},
-			&cli.StringFlag{Name: "db", Value: "sqlite", Usage: "sqlite, postgres (pg), mysql, or a DSN; the server is that of " + config.KeyDB + ", else a private one is started"},
+			&cli.StringFlag{Name: "db", Value: "sqlite", Usage: "sqlite, postgres (pg), mysql, or a DSN; the server is that of " + config.KeyDB + ", else a private one is started from installed programs"},
 			&cli.StringFlag{Name: "coord", Value: "db", Usage: "db or redis"},
-			&cli.StringFlag{Name: "redis", Usage: "Redis server (" + config.KeyRedisURL + ")"},
+			&cli.StringFlag{Name: "redis", Usage: "Redis server (" + config.KeyRedisURL + "); without one a private one is started"},
 			&cli.IntFlag{Name: "port", Value: 8080, Usage: "of the site on 127.0.0.1 and 127.0.0.2; 0: any"},
 			&cli.IntFlag{Name: "kill", Usage: "kill -9 a random node `SECONDS` after all are working, and again until half the pages are done"},
 			&cli.BoolFlag{Name: "no-restart", Usage: "leave a killed node dead; else it is started again after 1 s"},
@@ -70,6 +104,7 @@ func (p *program) clusterSoakCommand() *cli.Command {
 			jsonFlag(),
 			&cli.StringFlag{Name: "o", Usage: "write a report with a picture to `FILE`, one HTML page"},
 			&cli.StringFlag{Name: "config", Usage: "settings `FILE`"},
+			&cli.StringSliceFlag{Name: soakEnvFlag, Hidden: true},
 		},
 		Action: p.clusterSoak,
 	}
@@ -86,7 +121,17 @@ func (p *program) clusterSoak(c *cli.Context) error {
 	view := &soakView{p: p, quiet: c.Bool("json")}
 	o.Say, o.Progress = view.say, view.progress
 	o.Say(fmt.Sprintf("%d nodes of %d workers on %s, %d runs of %d pages, host cap %d, seed %d", o.Nodes, o.Workers, soakDatabase(o.DB), o.Runs, o.Pages, o.HostCap, o.Seed))
+	if o.Redis != "" {
+		where := config.Mask(o.Redis)
+		if o.Redis == soak.Private {
+			where = "a private server"
+		}
+		o.Say("coordination on Redis: " + where)
+	}
 	o.Say("times: " + o.Times.String())
+	if line := o.Spared(); line != "" {
+		o.Say(line)
+	}
 	res, err := soak.Execute(c.Context, o)
 	view.clear()
 	if err != nil {
@@ -143,28 +188,35 @@ func (p *program) soakOptions(c *cli.Context) (soak.Options, error) {
 	timing := coord.DefaultTiming()
 	o.NodeFlags = []string{"--" + soakNodeFlag, soakProduction}
 	if !c.Bool("production-times") {
-		timing = coord.SoakTiming()
+		timing = soakTiming()
 		o.NodeFlags = []string{"--" + soakNodeFlag, soakShort}
 	}
-	o.Times = soak.Times{Beat: timing.Beat, View: timing.View, Deadline: timing.Request, Pause: timing.Pause, Death: timing.Death}
-	if o.DB, err = soakServer(c.String("db"), cfg.DB); err != nil {
-		return o, err
-	}
-	switch o.Coord {
-	case "db":
-		o.Redis = ""
-	case "redis":
-		if o.Redis == "" {
-			o.Redis = cfg.RedisURL
-		}
-	default:
-		return o, usagef("--coord: %q is not allowed; allowed: db, redis", o.Coord)
-	}
+	o.ClockFlag, o.NodeEnv = "--"+soakClockFlag, c.StringSlice(soakEnvFlag)
+	o.Times = soak.Times{Beat: timing.Beat, View: timing.View, Deadline: timing.Request, Pause: timing.Pause, Death: timing.Death,
+		Lease: timing.LeaseTTL, Fall: timing.Fall, Stable: timing.Stable, Return: timing.ReturnPause}
 	kinds, all, err := chaos.Parse(c.String("chaos"))
 	if err != nil {
 		return o, usagef("--chaos: %v", err)
 	}
 	o.Chaos, o.ChaosAll = kinds, all
+	set := cfg.DB
+	if slices.Contains(kinds, chaos.DBRestart) { // harms the server: not that of the settings
+		set = ""
+	}
+	if o.DB, err = soakServer(c.String("db"), set); err != nil {
+		return o, err
+	}
+	harm := func(k chaos.Kind) bool { return strings.HasPrefix(string(k), "redis-") && k != chaos.RedisPartition }
+	switch {
+	case o.Coord == "db":
+		o.Redis = ""
+	case o.Coord != "redis":
+		return o, usagef("--coord: %q is not allowed; allowed: db, redis", o.Coord)
+	case o.Redis == "" && (cfg.RedisURL == "" || slices.ContainsFunc(kinds, harm)):
+		o.Redis = soak.Private
+	case o.Redis == "":
+		o.Redis = cfg.RedisURL
+	}
 	if err := o.Check(); err != nil {
 		return o, usagef("%s", err)
 	}

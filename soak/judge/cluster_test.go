@@ -198,7 +198,7 @@ func TestFaultsExplain(t *testing.T) {
 	})
 	t.Run("a lost database explains lost connections, not a refused statement", func(t *testing.T) {
 		e := cleanEvidence(t)
-		e.Outages = []judge.Span{{From: epoch, To: epoch.Add(5 * time.Second)}}
+		e.Outages = []judge.Outage{{Span: judge.Span{From: epoch, To: epoch.Add(5 * time.Second)}}}
 		for _, err := range []string{"connection refused", "ERROR: dup (SQLSTATE 23505)"} {
 			logged(t, &e, fmt.Sprintf(`{"time":"2030-01-01T00:00:02Z","level":"WARN","msg":"pick","err":%q}`, err))
 		}

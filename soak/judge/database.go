@@ -245,3 +245,17 @@ func (s Sample) Over() bool {
 	}
 	return len(s.States) > 0
 }
+
+// Acts reads what the leaders did, in the order in which it was recorded.
+func (d *DB) Acts(ctx context.Context) ([]Act, error) {
+	var acts []Act
+	err := d.rows(ctx, "SELECT owner, epoch, number, duty, at FROM leader_act WHERE name = 'leader' ORDER BY id", func(r *sql.Rows) error {
+		var a Act
+		var at int64
+		err := r.Scan(&a.Node, &a.Epoch, &a.N, &a.What, &at)
+		a.At = time.UnixMicro(at)
+		acts = append(acts, a)
+		return err
+	})
+	return acts, err
+}

@@ -57,28 +57,42 @@ func (l Life) of(hits []web.Hit) []web.Hit {
 	return own
 }
 
-// losses are the moments at which a process may have lost answers it had got: it was killed, or frozen for longer than a session
-// lives. A frozen one may, awake, still make the requests that had passed its guard, which others were given meanwhile.
-func (l Life) losses(death time.Duration) []Span {
+// losses are the moments at which a process may have lost answers it had got: it was killed, drained while it could not reach the
+// database, or frozen or off the database for longer than a session lives. A frozen one may, awake, still make the requests that
+// had passed its guard, which others were given meanwhile.
+func (l Life) losses(outages []Outage, death time.Duration) []Span {
 	var all []Span
 	if l.End == EndKilled {
 		all = append(all, Span{l.To, l.To})
 	}
+	// It may have been given up before its silence was as long as that.
+	long := func(s Span) bool { return s.To.Sub(s.From) >= death/2 }
 	for _, f := range l.Frozen {
-		if f.To.Sub(f.From) >= death/2 { // it may have been given up before its silence was that long
+		if long(f) {
 			all = append(all, f)
+		}
+	}
+	for _, o := range outages {
+		if !o.of(l.Node) || o.To.Before(l.From) || !l.To.IsZero() && o.From.After(l.To) {
+			continue
+		}
+		if long(o.Span) {
+			all = append(all, o.Span)
+		} else if l.End == EndAsked && o.overlaps(l.To.Add(-death), l.To) {
+			all = append(all, Span{l.To, l.To})
 		}
 	}
 	return all
 }
 
-// ExplainLosses counts the repeats that killed and frozen processes explain. commit is how long a result may wait to be stored.
-func ExplainLosses(hits []web.Hit, lives []Life, death, commit time.Duration) map[Request]int {
+// ExplainLosses counts the repeats that killed, frozen and cut off processes explain. commit is how long a result may wait to be
+// stored.
+func ExplainLosses(hits []web.Hit, lives []Life, outages []Outage, death, commit time.Duration) map[Request]int {
 	explained := map[Request]int{}
 	for _, l := range lives {
 		own := l.of(hits)
-		for _, loss := range l.losses(death) {
-			for q, n := range InFlight(own, loss.From, commit) {
+		for _, loss := range l.losses(outages, death) {
+			for q, n := range InFlight(own, loss.From, loss.From.Sub(lastStored(l.Node, loss.From, outages, commit))) {
 				explained[q] += n
 			}
 			for _, h := range own {
@@ -100,16 +114,17 @@ type Recovery struct {
 	Last  web.Hit
 }
 
-// Recoveries measures each loss: to the last of the requests made again. Pauses that the host asked for meanwhile do not count.
-func Recoveries(hits []web.Hit, lives []Life, death, commit time.Duration) []Recovery {
+// Recoveries measures each loss: to the last of the requests made again. Pauses that the host asked for meanwhile do not count, nor
+// does time in which the rest of the cluster was disturbed too.
+func (e Evidence) Recoveries(death, commit time.Duration) []Recovery {
 	byRequest := map[Request][]web.Hit{}
-	for _, h := range hits {
+	for _, h := range e.Hits {
 		byRequest[requestOf(h)] = append(byRequest[requestOf(h)], h)
 	}
 	var all []Recovery
-	for _, l := range lives {
-		own := l.of(hits)
-		for _, loss := range l.losses(death) {
+	for _, l := range e.Lives {
+		own, disturbed := l.of(e.Hits), e.disturbed(l.Node)
+		for _, loss := range l.losses(e.Outages, death) {
 			r := Recovery{Node: l.Node, At: loss.From}
 			for q := range InFlight(own, loss.From, commit) {
 				later := byRequest[q]
@@ -123,7 +138,7 @@ func Recoveries(hits []web.Hit, lives []Life, death, commit time.Duration) []Rec
 					continue // asked for again by itself, later than others
 				}
 				r.Again++
-				took := later[i].Arrival.Sub(loss.From) - paused(hits, later[i].Host, loss.From, later[i].Arrival)
+				took := later[i].Arrival.Sub(loss.From) - covered(append(paused(e.Hits, later[i].Host), disturbed...), loss.From, later[i].Arrival)
 				if took > r.Took {
 					r.Took, r.Last = took, later[i]
 				}
@@ -135,24 +150,14 @@ func Recoveries(hits []web.Hit, lives []Life, death, commit time.Duration) []Rec
 	return all
 }
 
-// paused is how long a host had asked to be left alone between two moments.
-func paused(hits []web.Hit, host string, from, to time.Time) time.Duration {
-	var spans []Span
+// paused are the times during which a host had asked to be left alone.
+func paused(hits []web.Hit, host string) (spans []Span) {
 	for _, h := range hits {
-		if h.Host == host && !h.Gate.IsZero() && !h.End.IsZero() && h.Gate.After(from) && h.End.Before(to) {
-			spans = append(spans, Span{later(h.End, from), earlier(h.Gate, to)})
+		if h.Host == host && !h.Gate.IsZero() && !h.End.IsZero() {
+			spans = append(spans, Span{h.End, h.Gate})
 		}
 	}
-	slices.SortFunc(spans, func(a, b Span) int { return a.From.Compare(b.From) })
-	total, at := time.Duration(0), from
-	for _, s := range spans {
-		s.From = later(s.From, at)
-		if s.To.After(s.From) {
-			total += s.To.Sub(s.From)
-			at = s.To
-		}
-	}
-	return total
+	return spans
 }
 
 func later(a, b time.Time) time.Time {
@@ -191,10 +196,13 @@ type Bounds struct {
 	Goroutines int
 }
 
-// OverBounds finds processes that used too much, or ended in a way nobody asked for.
-func OverBounds(lives []Life, b Bounds) []Violation {
+// OverBounds finds processes that used too much, or ended in a way nobody asked for. One that does not reach the database may end
+// by itself when it starts, for cron or systemd to start it again, and cannot drain well.
+func OverBounds(lives []Life, outages []Outage, t Terms) []Violation {
 	var vs []Violation
+	b := t.Bounds
 	for _, l := range lives {
+		off := slices.ContainsFunc(outages, func(o Outage) bool { return o.of(l.Node) && o.overlaps(l.To.Add(-t.Recovery()), l.To) })
 		add := func(rule Rule, format string, args ...any) {
 			vs = append(vs, Violation{Rule: rule, At: l.To, Detail: "node " + l.Node + " " + fmt.Sprintf(format, args...)})
 		}
@@ -205,6 +213,7 @@ func OverBounds(lives []Life, b Bounds) []Violation {
 			add(RuleLeak, "had %d sockets open after the work was done, allowed are %d", l.Sockets, b.Sockets)
 		}
 		switch {
+		case off && (l.End == EndAsked || l.End == EndItself && l.Exit == 1):
 		case l.End == EndItself:
 			add(RuleExit, "ended by itself with exit code %d", l.Exit)
 		case l.End == EndAsked && l.Exit != 0:

@@ -62,10 +62,10 @@ var serverGone = regexp.MustCompile(`SQLSTATE (57P0\d|08\w{3}|25006)|Error (1053
 // BadLines finds what a healthy node does not log: errors, panics and races, and database errors that the faults do not explain.
 // outages are when the database was harmed; connections may be lost from then until slack after. That its session is over is what
 // a process is to say which was frozen, or cut off, for longer than a session lives.
-func BadLines(lines []LogLine, lives []Life, outages []Span, slack time.Duration) []Violation {
+func BadLines(lines []LogLine, lives []Life, outages []Outage, slack time.Duration) []Violation {
 	var vs []Violation
-	out := func(at time.Time) bool {
-		return slices.ContainsFunc(outages, func(s Span) bool { return !at.Before(s.From) && at.Before(s.To.Add(slack)) })
+	out := func(l LogLine) bool {
+		return slices.ContainsFunc(outages, func(o Outage) bool { return o.of(l.Node) && !l.At.Before(o.From) && l.At.Before(o.To.Add(slack)) })
 	}
 	asleep := func(l LogLine) bool {
 		return slices.ContainsFunc(lives, func(x Life) bool {
@@ -85,7 +85,7 @@ func BadLines(lines []LogLine, lives []Life, outages []Span, slack time.Duration
 			}
 			quiet[l.Node] = true
 			v.Detail = "is no log line: " + cut(l.Text)
-		case lost && out(l.At), strings.Contains(l.Err, "session is fenced") && (out(l.At) || asleep(l)):
+		case lost && out(l), strings.Contains(l.Err, "session is fenced") && (out(l) || asleep(l)):
 			continue
 		case l.Level == "ERROR":
 			v.Detail = cut(l.Text)

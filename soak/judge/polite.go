@@ -82,6 +82,8 @@ type Gate struct {
 	// Lost reports answers that nobody came to know, because their reader was
 	// killed. May be nil.
 	Lost func(web.Hit) bool
+	// Deaf reports that the maker of a request at another address could not know what had been told. May be nil.
+	Deaf func(told, request web.Hit) bool
 }
 
 // InGate finds requests that arrived at a host while it had asked for a pause
@@ -108,7 +110,7 @@ func InGate(hits []web.Hit, g Gate) []Violation {
 				if x.Source == h.Source {
 					grace = g.Same
 				}
-				if h.Arrival.Sub(x.End) <= grace {
+				if h.Arrival.Sub(x.End) <= grace || x.Source != h.Source && g.Deaf != nil && g.Deaf(x, h) {
 					continue
 				}
 				vs = append(vs, Violation{

@@ -19,9 +19,10 @@ type Evidence struct {
 	Samples  []Sample
 	Lives    []Life
 	Log      []LogLine
-	Acts     []Act  // of leading, in the order of their effect
-	Outages  []Span // of the database
-	Stalls   []Span // times during which no node could work at all
+	Acts     []Act    // of who led, in the order in which they were recorded
+	Outages  []Outage // of the database
+	Switches []Span   // faults of Redis, or of the way there, which may move coordination
+	Shakes   []Span   // further faults that take a node away for a while
 }
 
 // Terms are what the cluster had promised.
@@ -69,7 +70,7 @@ type Verdict struct {
 // Judge applies every rule.
 func Judge(e Evidence, t Terms) Verdict {
 	var vs []Violation
-	explained := ExplainLosses(e.Hits, e.Lives, t.Death, t.Commit)
+	explained := ExplainLosses(e.Hits, e.Lives, e.Outages, t.Death, t.Commit)
 	var whole []string // runs that had to see everything
 	for _, o := range e.Ordered {
 		if o.MaxPages == 0 {
@@ -83,6 +84,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	vs = append(vs, OverCapFrozen(e.Hits, e.Lives, t.Cap, t.Deadline)...)
 	vs = append(vs, InGate(e.Hits, Gate{
 		Same: t.Late, Other: t.Beat + time.Second + t.Late, Lost: func(h web.Hit) bool { return nobodyKnew(h, e.Lives) },
+		Deaf: func(told, h web.Hit) bool { return e.deaf(told, h, t) },
 	})...)
 	for _, o := range e.Ordered {
 		if o.PerSecond > 0 {
@@ -95,20 +97,22 @@ func Judge(e Evidence, t Terms) Verdict {
 	}
 	vs = append(vs, Ledger(e.Stored, e.Ordered, e.Expected(), e.Hits)...)
 	vs = append(vs, OverTariff(e.Samples, e.Tariffs, e.Ordered)...)
-	recoveries := Recoveries(e.Hits, e.Lives, t.Death, t.Commit)
+	recoveries := e.Recoveries(t.Death, t.Commit)
 	vs = append(vs, SlowRecovery(recoveries, t.Recovery()+t.Late)...)
-	vs = append(vs, OverBounds(e.Lives, t.Bounds)...)
+	vs = append(vs, OverBounds(e.Lives, e.Outages, t)...)
 	vs = append(vs, BadLines(e.Log, e.Lives, e.Outages, t.Recovery())...)
 	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
-	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.Stalls, t)
+	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.shaken(t), t)
 	vs = append(vs, starved...)
 	return Verdict{vs, e.figures(explained, recoveries, worst)}
 }
 
+// telling is how long it may take that an answer arrives, is read, and a transaction says so.
+const telling = 2 * time.Second
+
 // nobodyKnew says whether the answer's reader was killed or frozen before it can be sure to have told the others.
 func nobodyKnew(h web.Hit, lives []Life) bool {
-	const telling = 2 * time.Second // that the answer arrives, is read, and a transaction says so
 	for _, l := range lives {
 		if l.Source != h.Source {
 			continue
