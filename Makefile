@@ -5,6 +5,8 @@ BIN      := bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  := -X main.version=$(VERSION)
 FUZZTIME ?= 10s
+SOAK_LONG ?= 20m
+SOAK_SEED ?= 100
 # Packages whose concurrency is their point; `make race RACE=./...` takes everything. sqlcoord and cmd spend minutes waiting for
 # servers and processes there; what they run is the code of session, core and crawl.
 RACE     ?= ./crawl ./crawl/frontier ./crawl/robots ./coord/core ./coord/session ./coord/memcoord ./coord/sim
@@ -63,8 +65,8 @@ bench: ## the side-by-side benchmarks of bench/ (its own module; what they measu
 sim: ## the coordination simulator and the pure core's exhaustive tests
 	$(GO) test -count=1 -v -run 'Sim|Exhaustive' ./coord/...
 
-soak: ## the long multi-process test with injected faults and its independent judge
-	DEEPCRAWL_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 120m ./soak/...
+soak: ## every sort of soak, then all faults for SOAK_LONG (20m) in pieces from SOAK_SEED (100) on; prints a table
+	DEEPCRAWL_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 0 -run '^TestSoakMatrix$$' ./cmd/deepcrawl -soak.long=$(SOAK_LONG) -soak.seed=$(SOAK_SEED)
 
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,6 +145,19 @@ func (g *ground) secondPlace(ctx context.Context, o *Options) error {
 		return scratch.FollowRedis(ctx, g.redises[1].DSN(), g.redis)
 	}
 	return nil
+}
+
+// name says which database is the soak's, without who may use it.
+func (g *ground) name() string {
+	if g.server != nil {
+		return "data of the private server in " + g.server.Dir()
+	}
+	u, err := url.Parse(g.dsn)
+	if err != nil {
+		return g.dsn
+	}
+	u.User = nil
+	return u.String()
 }
 
 // remove ends what runs and takes everything away again that is not to be kept, the last thing made first. It is idempotent.

@@ -72,6 +72,7 @@ type Figures struct {
 	Modes         []string       `json:"coordination_modes"`
 	FaultsByKind  map[string]int `json:"faults_by_kind"`
 	LogLines      int            `json:"log_lines"`
+	Acts          int            `json:"leader_acts"`
 	Samples       int            `json:"samples"`
 	SiteSeenPages int            `json:"site_pages"`
 }
@@ -90,7 +91,9 @@ type Settings struct {
 	Seed            uint64   `json:"seed"`
 	Times           string   `json:"times"`
 	ProductionTimes bool     `json:"production_times"`
-	Folder          string   `json:"folder,omitempty"` // kept
+	Folder          string   `json:"folder,omitempty"` // kept, and so are the next two
+	Kept            string   `json:"kept_database,omitempty"`
+	KeptPrefix      string   `json:"kept_redis_prefix,omitempty"`
 }
 
 // Bounds of a node that are the same for every soak.
@@ -227,15 +230,18 @@ func (t *trial) result(v judge.Verdict, e judge.Evidence, terms judge.Terms) *Re
 			PeakInFlight: v.Figures.Peak, Cap: t.o.HostCap, Repeats: v.Figures.Repeats, Explained: v.Figures.Explained,
 			LateRefused: v.Figures.Refused, Leaders: v.Figures.Leaders, Slowest: v.Figures.Slowest.Seconds(), AllowedSlow: terms.Recovery().Seconds(),
 			PeakMemory: v.Figures.PeakMemory, PeakSeats: v.Figures.PeakSeats, LeastShare: v.Figures.Worst, AllowedLeast: leastShare,
-			FaultsByKind: map[string]int{}, LogLines: len(e.Log), Samples: len(t.samples), SiteSeenPages: t.wanted,
+			FaultsByKind: map[string]int{}, LogLines: len(e.Log), Acts: len(e.Acts), Samples: len(t.samples), SiteSeenPages: t.wanted,
 		},
 	}
 	r.Settings.Database, _, _ = strings.Cut(t.ground.dsn, ":")
 	if t.o.Keep {
-		r.Settings.Folder = t.ground.dir
+		r.Settings.Folder, r.Settings.Kept, r.Settings.KeptPrefix = t.ground.dir, t.ground.name(), t.ground.prefix
 	}
 	for _, k := range t.o.Chaos {
 		r.Settings.Chaos = append(r.Settings.Chaos, string(k))
+	}
+	if t.o.ChaosAll {
+		r.Settings.Chaos = append(r.Settings.Chaos, chaos.All)
 	}
 	for _, f := range t.faults {
 		r.Figures.FaultsByKind[string(f.Kind)]++
@@ -284,7 +290,7 @@ func (r *Result) checks() []Check {
 		{Rule: judge.RuleGate, Means: "no start while a host had asked for a pause", Seen: fmt.Sprintf("%d pauses", r.pauses())},
 		{Rule: judge.RuleRate, Means: "the shared rate was kept in every window", Seen: "1 run at 1 a second"},
 		{Rule: judge.RuleTariff, Means: "active runs and seats within the tariff", Seen: fmt.Sprintf("%d moments, up to %d seats", f.Samples, f.PeakSeats)},
-		{Rule: judge.RuleLeaders, Means: "one leader at a time, with growing fences", Seen: fmt.Sprintf("the lead was taken %d times", f.Leaders)},
+		{Rule: judge.RuleLeaders, Means: "one leader at a time, with growing fences", Seen: fmt.Sprintf("the lead was taken %d times, %d acts", f.Leaders, f.Acts)},
 		{Rule: judge.RuleLog, Means: "no errors in the nodes' logs", Seen: fmt.Sprintf("%d lines", f.LogLines)},
 		{Rule: judge.RuleRecovery, Means: "what a dead node had returns in time", Seen: fmt.Sprintf("slowest %.1f s of %.0f s allowed", f.Slowest, f.AllowedSlow)},
 		{Rule: judge.RuleStall, Means: "throughput with the nodes left", Seen: unmeasured(f.LeastShare > 0, fmt.Sprintf("least %.2f of the usual, %.2f allowed", f.LeastShare, f.AllowedLeast))},
@@ -345,7 +351,10 @@ func (r *Result) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "\n%d violations\n", len(r.Violations))
 	}
 	if r.Settings.Folder != "" {
-		fmt.Fprintf(&b, "kept: %s\n", r.Settings.Folder)
+		fmt.Fprintf(&b, "kept: %s, %s\n", r.Settings.Folder, r.Settings.Kept)
+		if r.Settings.KeptPrefix != "" {
+			fmt.Fprintf(&b, "kept: keys of Redis that begin with %s\n", r.Settings.KeptPrefix)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

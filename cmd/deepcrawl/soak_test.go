@@ -5,11 +5,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"deepcrawl/internal/sqldb"
 	"deepcrawl/internal/testenv"
 	"deepcrawl/soak"
 )
@@ -19,8 +23,12 @@ func soakFor(t *testing.T, args ...string) *soak.Result {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir) // so that the soak's own folder is seen to be gone
-	p := start(t, dir, append([]string{"cluster", "soak", "--port", "0", "--json", "--timeout", "80s", "-o", filepath.Join(dir, "report.html")}, args...)...)
-	code := p.endWithin(t, 2*time.Minute)
+	limit := 80 * time.Second
+	if i := slices.Index(args, "--timeout"); i >= 0 {
+		limit, _ = time.ParseDuration(args[i+1]) // the command says what is wrong with it
+	}
+	p := start(t, dir, append([]string{"cluster", "soak", "--port", "0", "--json", "--timeout", limit.String(), "-o", filepath.Join(dir, "report.html")}, args...)...)
+	code := p.endWithin(t, limit+time.Minute)
 	var res soak.Result
 	if err := json.Unmarshal([]byte(p.out.String()), &res); err != nil {
 		t.Fatalf("exit code %d, output is no JSON (%v): %q; stderr: %s", code, err, p.out.String(), p.err.String())
@@ -53,24 +61,96 @@ func TestSoak(t *testing.T) {
 			t.Errorf("got %d pages, want at least 480", res.Figures.Pages)
 		}
 	})
-	t.Run("nodes on PostgreSQL are killed and started again", func(t *testing.T) {
-		res := soakFor(t, "--db", testenv.Postgres(t), "--kill", "4", "--latency", "40", "--pages", "120", "--seed", "2")
-		if res.Figures.FaultsByKind["kill"] == 0 {
-			t.Error("no node was killed")
+	t.Run("nodes on PostgreSQL are killed and started again, and Redis is lost", func(t *testing.T) {
+		res := soakFor(t, "--db", testenv.Postgres(t), "--coord", "redis", "--kill", "3", "--chaos", "redis-kill", "--latency", "40", "--pages", "120", "--seed", "2")
+		if f := res.Figures; f.FaultsByKind["kill"] == 0 || f.FaultsByKind["redis-kill"] == 0 {
+			t.Errorf("got %v, want nodes and Redis killed", f.FaultsByKind)
+		}
+		for _, mode := range []string{"redis", "db"} {
+			if !slices.Contains(res.Figures.Modes, mode) {
+				t.Errorf("coordination was never on %s: %v", mode, res.Figures.Modes)
+			}
 		}
 	})
 	t.Run("nodes on MariaDB are killed and started again", func(t *testing.T) {
-		res := soakFor(t, "--db", testenv.MySQL(t), "--kill", "5", "--latency", "40", "--pages", "120", "--seed", "3")
+		res := soakFor(t, "--db", testenv.MySQL(t), "--kill", "5", "--latency", "40", "--pages", "100", "--seed", "3")
 		if res.Figures.FaultsByKind["kill"] == 0 {
 			t.Error("no node was killed")
 		}
 	})
 	t.Run("a node is frozen past every lease and wakes again", func(t *testing.T) {
-		res := soakFor(t, "--chaos", "stop", "--runs", "2", "--latency", "100", "--pages", "160", "--seed", "4")
+		res := soakFor(t, "--chaos", "stop", "--runs", "2", "--latency", "100", "--pages", "140", "--seed", "4")
 		if res.Figures.FaultsByKind["stop"] == 0 {
 			t.Error("no node was frozen")
 		}
 	})
+}
+
+// What a soak finds when a setting of the nodes is wrong, and nothing else.
+func TestSoakFindsAWrongSetting(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	p := start(t, dir, "cluster", "soak", "--port", "0", "--json", "--runs", "2", "--pages", "60", "--latency", "150", "--host-cap", "2", "--node-env", "DEEPCRAWL_HOST_INFLIGHT=5")
+	code := p.endWithin(t, 2*time.Minute)
+	var res soak.Result
+	if err := json.Unmarshal([]byte(p.out.String()), &res); err != nil {
+		t.Fatalf("exit code %d, output is no JSON (%v): %q; stderr: %s", code, err, p.out.String(), p.err.String())
+	}
+	if code != exitFailed || res.OK || len(res.Violations) == 0 {
+		t.Errorf("got exit code %d, %d violations", code, len(res.Violations))
+	}
+	for _, v := range res.Violations {
+		if v.Rule != "cap" {
+			t.Errorf("got %s: %s, want violations of the cap only", v.Rule, v.Detail)
+		}
+	}
+}
+
+// Ctrl-C in the middle leaves nothing of the soak behind: no folder, no process, no schema, no key.
+func TestSoakInterrupted(t *testing.T) {
+	pg, cache := testenv.PrivatePostgres(t), testenv.PrivateRedis(t) // of the test's own, so that all that is there is the soak's
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	p := start(t, dir, "cluster", "soak", "--port", "0", "--db", pg.DSN(), "--coord", "redis", "--redis", cache.DSN(), "--pages", "2000", "--chaos", "db-partition")
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.err.String(), "crawling:"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not begin: %s", p.err.String())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.endWithin(t, time.Minute); code != exitInterrupted {
+		t.Errorf("got exit code %d, want %d; stderr: %s", code, exitInterrupted, p.err.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "deepcrawl-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
+	}
+	db, err := sqldb.Open(t.Context(), pg.DSN(), sqldb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(t.Context(), func(tx *sqldb.Tx) error {
+		tx.Query(sqldb.Postgres.Statement("SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'dct%'"), func(r *sqldb.Row) error {
+			t.Errorf("left behind: schema %s", r.Text(0))
+			return nil
+		})
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	opt, err := redis.ParseURL(cache.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	if keys, err := client.Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
+		t.Errorf("left behind: keys %v (%v)", keys, err)
+	}
 }
 
 func TestSoakRefuses(t *testing.T) {

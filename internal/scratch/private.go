@@ -172,6 +172,9 @@ func (in *Server) logTail() string {
 // DSN reaches the server: its database "test" (PostgreSQL, MariaDB), or database 0 (Redis). It stays the same over restarts.
 func (in *Server) DSN() string { return in.dsn }
 
+// Dir is the folder of its data.
+func (in *Server) Dir() string { return in.dir }
+
 // Port is the TCP port on 127.0.0.1; it stays the same over restarts.
 func (in *Server) Port() int { return in.port }
 

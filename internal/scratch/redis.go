@@ -25,7 +25,9 @@ func redisDo(ctx context.Context, redisURL string, command ...any) error {
 }
 
 // FlushRedis removes everything from a private server.
-func FlushRedis(ctx context.Context, redisURL string) error { return redisDo(ctx, redisURL, "FLUSHALL") }
+func FlushRedis(ctx context.Context, redisURL string) error {
+	return redisDo(ctx, redisURL, "FLUSHALL")
+}
 
 // FollowRedis makes a private server the replica of another; an empty primary makes it a primary itself.
 func FollowRedis(ctx context.Context, redisURL, primaryURL string) error {

@@ -86,11 +86,64 @@ func TestDoctoredEvidenceHasExactlyItsViolation(t *testing.T) {
 		fn(&u)
 		e.Stored[1].URLs[page(e)] = u
 	}
-	for name, c := range map[string]struct {
+	// add adds a request of the site's log, at a time after its last end.
+	add := func(e *judge.Evidence, after time.Duration, change func(*web.Hit)) {
+		last := e.Hits[len(e.Hits)-1]
+		h := last
+		h.Seq, h.Path, h.Kind, h.Status, h.Gate = last.Seq+1, "/robots.txt", web.KindRobots, 200, time.Time{}
+		h.Arrival = last.End.Add(after)
+		h.End = h.Arrival.Add(10 * time.Millisecond)
+		change(&h)
+		e.Hits = append(e.Hits, h)
+		e.Lives[0].To = h.End.Add(time.Second)
+	}
+	cases := map[string]struct {
 		rule   judge.Rule
 		doctor func(t *testing.T, e *judge.Evidence)
 		detail string
 	}{
+		"a page was not given in full": {judge.RuleMissed, func(_ *testing.T, e *judge.Evidence) {
+			i := slices.IndexFunc(e.Hits, kind(web.KindPage))
+			e.Hits[i].Aborted = true
+		}, "requested 1 times"},
+		"a page is requested twice": {judge.RuleRepeated, func(_ *testing.T, e *judge.Evidence) {
+			i := slices.IndexFunc(e.Hits, kind(web.KindPage))
+			add(e, time.Second, func(h *web.Hit) { h.Path, h.Kind = e.Hits[i].Path, web.KindPage })
+		}, "requested 2 times, explained are 1"},
+		"a path is made up": {judge.RuleUnexpected, func(_ *testing.T, e *judge.Evidence) {
+			add(e, time.Second, func(h *web.Hit) { h.Path, h.Kind, h.Status = "/made/up", web.KindUnknown, 404 })
+		}, "nothing on the site names"},
+		"more are in flight than the cap": {judge.RuleCap, func(_ *testing.T, e *judge.Evidence) {
+			add(e, -time.Millisecond, func(*web.Hit) {})
+		}, "up to 2 in flight, the cap is 1"},
+		"a page is asked for that robots.txt forbids": {judge.RuleDisallowed, func(_ *testing.T, e *judge.Evidence) {
+			for x := range e.Expected() {
+				if !x.Allowed {
+					add(e, time.Second, func(h *web.Hit) { h.Path, h.Kind = x.Path, web.KindPage })
+					return
+				}
+			}
+		}, "robots.txt forbids"},
+		"a host is not left alone": {judge.RuleGate, func(_ *testing.T, e *judge.Evidence) {
+			add(e, time.Second, func(h *web.Hit) { h.Gate = h.End.Add(2 * time.Second) })
+			add(e, time.Second, func(*web.Hit) {})
+		}, "started from 127.0.0.9 1s after the host told"},
+		"the site sees too little": {judge.RuleStall, func(_ *testing.T, e *judge.Evidence) {
+			from := e.Hits[len(e.Hits)-1].End.Add(5 * time.Second)
+			for ms := 0; ms < 60_000; ms += 100 {
+				if ms < 20_000 || ms > 30_000 {
+					add(e, 0, func(h *web.Hit) {
+						h.Arrival = from.Add(time.Duration(ms) * time.Millisecond)
+						h.End = h.Arrival.Add(10 * time.Millisecond)
+					})
+				}
+			}
+			for ms := 0; ms < 60_000; ms += 500 {
+				s := e.Samples[0]
+				s.At = from.Add(time.Duration(ms) * time.Millisecond)
+				e.Samples = append(e.Samples, s)
+			}
+		}, "are usual"},
 		"a run is not done": {judge.RuleRun, func(_ *testing.T, e *judge.Evidence) { e.Stored[1].State = "crawling" }, "it is crawling"},
 		"a run is gone":     {judge.RuleRun, func(_ *testing.T, e *judge.Evidence) { delete(e.Stored, 1) }, "not in the database"},
 		"a run is done with work left": {judge.RuleRun, func(_ *testing.T, e *judge.Evidence) {
@@ -154,7 +207,17 @@ func TestDoctoredEvidenceHasExactlyItsViolation(t *testing.T) {
 			again.Arrival, again.End = again.Arrival.Add(30*time.Second), again.End.Add(30*time.Second)
 			e.Hits = append(e.Hits, again)
 		}, "again after 29.999s, allowed are 20.3s"},
-	} {
+	}
+	for _, rule := range judge.AllRules() {
+		found := false
+		for _, c := range cases {
+			found = found || c.rule == rule
+		}
+		if !found {
+			t.Errorf("nothing is doctored so that %q is violated", rule)
+		}
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := cleanEvidence(t)
 			c.doctor(t, &e)

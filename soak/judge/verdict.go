@@ -67,6 +67,14 @@ type Verdict struct {
 	Figures    Figures
 }
 
+// AllRules are the rules that Judge applies.
+func AllRules() []Rule {
+	return []Rule{
+		RuleRun, RuleMissed, RuleLedger, RuleRepeated, RuleUnexpected, RuleCap, RuleDisallowed, RuleGate, RuleRate, RuleTariff, RuleLeaders,
+		RuleLog, RuleRecovery, RuleStall, RuleMemory, RuleLeak, RuleExit,
+	}
+}
+
 // Judge applies every rule.
 func Judge(e Evidence, t Terms) Verdict {
 	var vs []Violation
