@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// CooldownReason begins the reason of the gate of a host that is left alone after trouble.
+const CooldownReason = "left alone for a while: "
+
 // hosts is what this node knows of how hosts are doing, shared by all runs.
 type hosts struct {
 	mu  sync.Mutex

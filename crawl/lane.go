@@ -67,7 +67,7 @@ func (j *job) heed(s start, t trouble, res *fetch.Result, now time.Time) {
 		h.acquit()
 	default:
 		d := h.coolDown(t, res.RetryAfter, j.life.cfg.Now())
-		j.life.pause(j.life.hard, s.queue.key, d, "left alone for a while: "+t.String())
+		j.life.pause(j.life.hard, s.queue.key, d, CooldownReason+t.String())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 // Store is everything the crawler asks of a database.
 type Store interface {
 	Runs
+	Tallies
 	Frontier
 	Steps
 	Pages
@@ -48,6 +49,13 @@ type Runs interface {
 	DeleteRun(ctx context.Context, id RunID, limit int) (done bool, err error)
 	// Ledger counts the URLs of a run.
 	Ledger(ctx context.Context, id RunID) (Ledger, error)
+}
+
+// Tallies counts many runs at once, for lists.
+type Tallies interface {
+	// Tallies returns the ledgers of runs without Queued, Claimed, Delayed, ByStatus and ByReason, which cost more. One that is not
+	// there has an empty one.
+	Tallies(ctx context.Context, runs []RunID) (map[RunID]Ledger, error)
 }
 
 // RunUpdate changes a run; nil fields stay.

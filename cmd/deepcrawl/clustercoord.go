@@ -29,10 +29,7 @@ func (p *program) clusterCoord(c *cli.Context) error {
 		return usagef("cluster coord: %q; allowed: db or redis", c.Args().Slice())
 	}
 	return p.withCluster(c, func(o opened) error {
-		if _, second := o.coord.(coord.Second); !second && mode == coord.ModeRedis {
-			return usagef("cluster coord redis: no Redis is configured here; set DEEPCRAWL_COORD=redis and DEEPCRAWL_REDIS_URL")
-		}
-		from, err := moveTo(c.Context, o.coord, mode)
+		from, err := switchTo(c.Context, o.coord, mode)
 		if err != nil {
 			return err
 		}
@@ -52,6 +49,23 @@ func (p *program) clusterCoord(c *cli.Context) error {
 	})
 }
 
+// errNoSession: there is no authority yet that could change.
+var errNoSession = errors.New("no session has been on this database yet, so there is nothing to move")
+
+// switchTo begins a switch where there is what it is to lead to, for commands and pages, and returns the epoch it left.
+func switchTo(ctx context.Context, co coord.Coord, mode coord.Mode) (coord.Epoch, error) {
+	if mode == coord.ModeRedis && !hasRedis(co) {
+		return 0, usagef("cluster coord redis: no Redis is configured here; set DEEPCRAWL_COORD=redis and DEEPCRAWL_REDIS_URL")
+	}
+	return moveTo(ctx, co, mode)
+}
+
+// hasRedis says whether this process is to use Redis.
+func hasRedis(co coord.Coord) bool {
+	_, second := co.(coord.Second)
+	return second
+}
+
 // moveTo begins the switch and returns the epoch it left.
 func moveTo(ctx context.Context, co coord.Coord, mode coord.Mode) (coord.Epoch, error) {
 	for {
@@ -60,7 +74,7 @@ func moveTo(ctx context.Context, co coord.Coord, mode coord.Mode) (coord.Epoch, 
 			return 0, err
 		}
 		if a.Epoch == 0 {
-			return 0, errors.New("no session has been on this database yet, so there is nothing to move")
+			return 0, errNoSession
 		}
 		if a.Mode == mode && (mode == coord.ModeRedis || a.Pin == mode) {
 			return a.Epoch - 1, nil // it is there already

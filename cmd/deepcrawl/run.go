@@ -81,14 +81,18 @@ func (p *program) runList(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
+		ids := make([]storage.RunID, len(runs))
+		for i := range runs {
+			ids[i] = runs[i].ID
+		}
+		tallies, err := o.store.Tallies(c.Context, ids)
+		if err != nil {
+			return err
+		}
 		rows := make([]runRow, 0, len(runs))
 		for i := range runs {
-			l, err := o.store.Ledger(c.Context, runs[i].ID)
-			if err != nil {
-				return fmt.Errorf("count run %d: %w", runs[i].ID, err)
-			}
 			why.tell(&runs[i])
-			rows = append(rows, newRunRow(runs[i], l))
+			rows = append(rows, newRunRow(runs[i], tallies[runs[i].ID]))
 		}
 		if c.Bool("json") {
 			return p.printJSON(rows)

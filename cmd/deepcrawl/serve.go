@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"deepcrawl/coord"
 	"deepcrawl/crawl"
 	"deepcrawl/internal/admin"
 	"deepcrawl/internal/config"
@@ -110,6 +111,31 @@ func (w *operations) Hosts(ctx context.Context) ([]show.Host, error) {
 	}
 	return hostRows(bans, gates, w.p.now()), nil
 }
+
+// Coordinate implements admin.ClusterOperations.
+func (w *operations) Coordinate(ctx context.Context, to coord.Mode) (string, error) {
+	if to != coord.ModeDB && to != coord.ModeRedis {
+		return "", &admin.Mistake{Text: fmt.Sprintf("coordination: %q; allowed: db or redis", to)}
+	}
+	_, err := switchTo(ctx, w.o.coord, to)
+	if errors.Is(err, errNoSession) {
+		return "", &admin.Mistake{Text: err.Error()}
+	}
+	if err != nil {
+		return "", told(err)
+	}
+	a, _, err := w.o.coord.Authority(ctx)
+	if err != nil {
+		return "", err
+	}
+	if a.Mode == coord.ModeDrain {
+		return fmt.Sprintf("coordination moves to %s, epoch %d; it ends when every session has agreed", a.Target, a.Epoch), nil
+	}
+	return fmt.Sprintf("coordination is with %s, epoch %d", a.Mode, a.Epoch), nil
+}
+
+// HasRedis implements admin.ClusterOperations.
+func (w *operations) HasRedis() bool { return hasRedis(w.o.coord) }
 
 // SteerHost implements admin.ClusterOperations.
 func (w *operations) SteerHost(ctx context.Context, action, name, reason string) (string, error) {

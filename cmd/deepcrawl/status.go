@@ -97,6 +97,9 @@ func (s *seen) status(sessions bool) status {
 	if s.auth.ChangedAt != 0 {
 		out.Coordination.Since = isoTime(time.UnixMicro(int64(s.auth.ChangedAt)))
 	}
+	if text, gone := redisAway(s.liveNodes(), s.auth.Mode); text != "" {
+		out.Coordination.Away, out.Coordination.AwaySince = text, isoTime(s.at.Add(-gone))
+	}
 	if s.leader.Member.Node != "" {
 		out.Leader = s.leader.Member.String()
 	}

@@ -55,7 +55,7 @@ func (s *seen) warnings(st status) []clusterWarning {
 	if s.auth.Mode == coord.ModeDrain {
 		warn(warnDrain, "coordination changes hands since %s: hosts that had no slots wait", localTime(st.Coordination.Since))
 	}
-	if text := redisAway(nodes, s.auth.Mode); text != "" {
+	if text := st.Coordination.Away; text != "" {
 		warn(warnRedis, "%s", text)
 	}
 	late := 0
@@ -106,8 +106,8 @@ func (s *seen) liveNodes() []coord.SessionInfo {
 	return nodes
 }
 
-// redisAway says which of the nodes that are to use Redis do not reach it, and who coordinates meanwhile.
-func redisAway(nodes []coord.SessionInfo, mode coord.Mode) string {
+// redisAway says which of the nodes that are to use Redis do not reach it, and who coordinates meanwhile, and for how long it has been so.
+func redisAway(nodes []coord.SessionInfo, mode coord.Mode) (text string, gone time.Duration) {
 	with := 0
 	var away []string
 	for _, n := range nodes {
@@ -117,16 +117,17 @@ func redisAway(nodes []coord.SessionInfo, mode coord.Mode) string {
 		with++
 		if !n.Redis.Usable && n.Redis.For >= redisAfter {
 			away = append(away, string(n.Member.Node))
+			gone = max(gone, n.Redis.For)
 		}
 	}
 	if len(away) == 0 {
-		return ""
+		return "", 0
 	}
 	then := "the database coordinates meanwhile"
 	if mode == coord.ModeRedis {
 		then = "coordination moves to the database when most nodes do not"
 	}
-	return fmt.Sprintf("Redis is not reached by %d of %s (%s): %s", len(away), plural(int64(with), "node"), strings.Join(away, ", "), then)
+	return fmt.Sprintf("Redis is not reached by %d of %s (%s): %s", len(away), plural(int64(with), "node"), strings.Join(away, ", "), then), gone
 }
 
 // differ lists who says what where nodes do not say the same of a fact.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"deepcrawl/coord"
 	"deepcrawl/crawl"
 	"deepcrawl/crawl/extract"
 	"deepcrawl/internal/admin"
@@ -39,6 +40,7 @@ type operations struct {
 	mu      sync.Mutex
 	cluster show.Cluster
 	banned  []show.Host
+	moved   []coord.Mode
 	hold    chan struct{} // a check goes on when it is closed
 }
 
@@ -61,6 +63,18 @@ func (o *operations) SteerHost(_ context.Context, action, host, reason string) (
 	}
 	return host + ": " + action, nil
 }
+
+func (o *operations) Coordinate(_ context.Context, to coord.Mode) (string, error) {
+	if to != coord.ModeDB && to != coord.ModeRedis {
+		return "", &admin.Mistake{Text: "coordination: allowed: db or redis"}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.moved = append(o.moved, to)
+	return "coordination moves to " + string(to), nil
+}
+
+func (o *operations) HasRedis() bool { return true }
 
 func (o *operations) Check(ctx context.Context, say func(show.CheckLine)) error {
 	say(show.CheckLine{Check: "schema", State: "ok", Detail: "SQLite"})

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -117,26 +116,14 @@ func (s *Server) timeline(q *request) error {
 	return q.show("", line)
 }
 
-// chart is a timeline as bars of an SVG image of 600 by 140.
+// chart is what is said of a timeline beside its picture, which the browser draws from the JSON.
 type chart struct {
-	Bars       []bar
-	Max        string // of the scale
-	Per        string // what a bar stands for
-	From, To   string
-	Label      string // for who cannot see it
-	MaxCount   int64
-	TotalCount int64
+	Max      string // of the scale
+	Per      string // what a bar stands for
+	From, To string
+	Label    string // for who cannot see it
+	Rows     []bucketRow
 }
-
-type bar struct {
-	Class, Title string
-	X, Y, W, H   string
-}
-
-const (
-	chartWidth  = 600.0
-	chartHeight = 140.0
-)
 
 func (s *Server) chart(ctx context.Context, r storage.Run) (chart, error) {
 	line, err := s.timelineOf(ctx, r)
@@ -151,35 +138,16 @@ func (p timelinePage) chart() chart {
 	if len(p.list) == 0 {
 		return c
 	}
-	last := p.list[len(p.list)-1].From
-	n := int(last.Sub(p.from)/p.width) + 1
+	var most, total int64
 	for _, b := range p.list {
 		sum := b.Fetched + b.Failed + b.Excluded
-		c.MaxCount = max(c.MaxCount, sum)
-		c.TotalCount += sum
+		most = max(most, sum)
+		total += sum
 	}
-	step := chartWidth / float64(max(n, 12))
-	for _, b := range p.list {
-		x := float64(b.From.Sub(p.from)/p.width) * step
-		y := chartHeight
-		title := fmt.Sprintf("%s: %s", b.From.Local().Format("2006-01-02 15:04:05 MST"),
-			say("chart.bar", show.Count(b.Fetched), show.Count(b.Failed), show.Count(b.Excluded)))
-		for _, part := range []struct {
-			class string
-			n     int64
-		}{{"fetched", b.Fetched}, {"failed", b.Failed}, {"excluded", b.Excluded}} {
-			if part.n == 0 {
-				continue
-			}
-			h := max(float64(part.n)/float64(c.MaxCount)*chartHeight, 1)
-			y -= h
-			c.Bars = append(c.Bars, bar{part.class, title, number(x), number(max(y, 0)), number(max(step-1, 0.5)), number(h)})
-		}
-	}
-	c.Max = show.Count(c.MaxCount)
-	c.Per = perWords(p.width)
-	c.From, c.To = p.from.Local().Format("2006-01-02 15:04:05 MST"), last.Add(p.width).Local().Format("2006-01-02 15:04:05 MST")
-	c.Label = say("chart.label", show.Count(c.TotalCount), c.From, c.To, c.Max, c.Per)
+	const form = "2006-01-02 15:04:05 MST"
+	c.Rows, c.Max, c.Per = p.Buckets, show.Count(most), perWords(p.width)
+	c.From, c.To = p.from.Local().Format(form), p.list[len(p.list)-1].From.Add(p.width).Local().Format(form)
+	c.Label = say("chart.label", show.Count(total), c.From, c.To, c.Max, c.Per)
 	return c
 }
 
@@ -196,30 +164,4 @@ func perWords(d time.Duration) string {
 		t = t[:len(t)-2]
 	}
 	return t
-}
-
-func number(f float64) string { return fmt.Sprintf("%.1f", f) }
-
-// sparkLine is a small picture of how a number changed, 120 by 24.
-type sparkLine struct {
-	Points string
-	Max    int
-}
-
-func sparkline(values []int) sparkLine {
-	var l sparkLine
-	for _, v := range values {
-		l.Max = max(l.Max, v)
-	}
-	if len(values) < 2 {
-		return l
-	}
-	var b strings.Builder
-	for i, v := range values {
-		x := 120 * float64(i) / float64(len(values)-1)
-		y := 23 - 22*float64(v)/float64(max(l.Max, 1))
-		fmt.Fprintf(&b, "%.1f,%.1f ", x, y)
-	}
-	l.Points = strings.TrimSpace(b.String())
-	return l
 }

@@ -82,7 +82,7 @@ func (s *Server) check() {
 }
 
 func (s *Server) checkLive(q *request) error {
-	return q.liveEvery(min(s.Every, 500*time.Millisecond), "check-live", func(context.Context) (any, bool, error) {
+	return q.liveEvery(min(s.Every, 500*time.Millisecond), []string{"check-live"}, func(context.Context) (any, bool, error) {
 		p := s.checkPage()
 		return p, !p.Running, nil
 	})

@@ -10,16 +10,16 @@ import (
 	"deepcrawl/storage"
 )
 
-// live streams a part of a page, rendered anew every few seconds, as server-sent events (HTML Living Standard section 9.2). next
-// returns the part's page and whether it is the last.
-func (q *request) live(part string, next func(context.Context) (page any, last bool, err error)) error {
-	return q.liveEvery(q.s.Every, part, next)
+// live streams parts of a page, rendered anew every few seconds, as server-sent events (HTML Living Standard section 9.2) that are
+// named like the part; a part is sent when it has changed. next returns the parts' page and whether it is the last.
+func (q *request) live(parts []string, next func(context.Context) (page any, last bool, err error)) error {
+	return q.liveEvery(q.s.Every, parts, next)
 }
 
 // writeFor ends a stream whose reader takes nothing any more.
 const writeFor = 20 * time.Second
 
-func (q *request) liveEvery(every time.Duration, part string, next func(context.Context) (page any, last bool, err error)) error {
+func (q *request) liveEvery(every time.Duration, parts []string, next func(context.Context) (page any, last bool, err error)) error {
 	s := q.s
 	select {
 	case s.watchers <- struct{}{}:
@@ -41,27 +41,24 @@ func (q *request) liveEvery(every time.Duration, part string, next func(context.
 	q.sent = true
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var before []byte
+	before := make([][]byte, len(parts))
 	for {
-		html, err := s.pages.part(part, page)
+		events, err := s.changed(parts, before, page)
 		if err != nil {
-			s.Log.Error("render", "part", part, "err", err)
+			s.Log.Error("render", "parts", parts, "err", err)
 			return nil
 		}
 		// A connection without a deadline to set is one of a test.
 		if err := out.SetWriteDeadline(s.Now().Add(writeFor)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return nil
 		}
-		if bytes.Equal(html, before) {
-			_, err = q.w.Write([]byte(": still\n\n"))
-		} else {
-			before = html
-			_, err = q.w.Write(event("", html))
+		if last {
+			events = append(events, event("end", nil)...)
 		}
-		if err == nil && last {
-			_, err = q.w.Write(event("end", nil))
+		if len(events) == 0 {
+			events = []byte(": still\n\n")
 		}
-		if err != nil || out.Flush() != nil || last {
+		if _, err = q.w.Write(events); err != nil || out.Flush() != nil || last {
 			return nil // who watched has gone, or has all there is
 		}
 		for again := true; again; {
@@ -77,13 +74,29 @@ func (q *request) liveEvery(every time.Duration, part string, next func(context.
 			}
 			page, last, err = next(ctx)
 			if errors.Is(err, storage.ErrNotFound) {
-				_, _ = q.w.Write(event("gone", nil)) // deleted meanwhile; who has left needs no word
+				gone := event(parts[0], []byte(`<p class="note">`+say("error.gone")+"</p>"))
+				_, _ = q.w.Write(append(gone, event("end", nil)...)) // deleted meanwhile; who has left needs no word
 				_ = out.Flush()
 				return nil
 			}
 			again = err != nil
 		}
 	}
+}
+
+// changed renders the parts and returns events of those that are other than before.
+func (s *Server) changed(parts []string, before [][]byte, page any) (events []byte, err error) {
+	for i, part := range parts {
+		html, err := s.pages.part(part, page)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(html, before[i]) {
+			before[i] = html
+			events = append(events, event(part, html)...)
+		}
+	}
+	return events, nil
 }
 
 // gone says whether the session or token has ended since.

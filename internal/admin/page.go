@@ -54,7 +54,9 @@ type pagesPage struct {
 
 	Search, State, Status, Reason string   `json:"-"`
 	States                        []string `json:"-"`
+	Here                          string   `json:"-"` // query of this page
 	Paged                         bool     `json:"-"`
+	Over                          bool     `json:"-"` // nothing changes any more
 }
 
 func (p pagesPage) title() string { return say("pages.title", int64(p.Run)) }
@@ -64,9 +66,18 @@ func (s *Server) pageList(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := q.r.URL.Query()
-	p := pagesPage{
+	p, err := q.pagesPage(r, q.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return q.show("pages", p)
+}
+
+// pagesPage lists URLs of a run as a query asks for them.
+func (q *request) pagesPage(r storage.Run, v url.Values) (p pagesPage, err error) {
+	p = pagesPage{
 		Run: r.ID, Pages: []pageRow{}, Search: strings.TrimSpace(v.Get("q")), State: v.Get("state"), Status: v.Get("status"), Reason: v.Get("reason"), Paged: v.Has("after"),
+		Over: r.State.Terminal(),
 	}
 	for st := storage.Queued; st <= storage.Excluded; st++ {
 		p.States = append(p.States, st.String())
@@ -75,37 +86,47 @@ func (s *Server) pageList(q *request) error {
 	if p.State != "" {
 		st, ok := storage.ParseState(p.State)
 		if !ok {
-			return mistakef("%s", say("error.pagestate", strings.Join(p.States, ", ")))
+			return p, mistakef("%s", say("error.pagestate", strings.Join(p.States, ", ")))
 		}
 		query.States, query.Unfinished = []storage.State{st}, !st.Terminal()
 	}
 	if p.Status != "" {
 		if query.Status, err = strconv.Atoi(strings.TrimSuffix(strings.ToLower(p.Status), "xx")); err != nil || query.Status < 1 || query.Status > 999 {
-			return mistakef("%s", say("error.status"))
+			return p, mistakef("%s", say("error.status"))
 		}
 		query.Unfinished = false // what is not finished has no status
 	}
 	if after := v.Get("after"); after != "" {
 		n, err := strconv.ParseInt(after, 10, 64)
 		if err != nil || n < 0 {
-			return mistakef("%s", say("error.before"))
+			return p, mistakef("%s", say("error.before"))
 		}
 		query.After = storage.URLID(n)
 	}
+	first := query.After
 	last, more, err := q.search(r, &p, query)
 	if err != nil {
-		return err
+		return p, err
 	}
+	p.Here = p.query(first)
 	if more {
-		next := url.Values{"after": {strconv.FormatInt(int64(last), 10)}}
-		for _, f := range []struct{ name, value string }{{"q", p.Search}, {"state", p.State}, {"status", p.Status}, {"reason", p.Reason}} {
-			if f.value != "" {
-				next.Set(f.name, f.value)
-			}
-		}
-		p.Next = next.Encode()
+		p.Next = p.query(last)
 	}
-	return q.show("pages", p)
+	return p, nil
+}
+
+// query leads to the list behind a URL.
+func (p pagesPage) query(after storage.URLID) string {
+	v := url.Values{}
+	if after > 0 {
+		v.Set("after", strconv.FormatInt(int64(after), 10))
+	}
+	for _, f := range []struct{ name, value string }{{"q", p.Search}, {"state", p.State}, {"status", p.Status}, {"reason", p.Reason}} {
+		if f.value != "" {
+			v.Set(f.name, f.value)
+		}
+	}
+	return v.Encode()
 }
 
 // search fills in a page of URLs; more says that there may be others behind last.
@@ -174,6 +195,13 @@ type recordPage struct {
 	LinkCount   int            `json:"link_count"`
 
 	Why string `json:"-"` // the reason in words
+
+	live bool // the run is not over
+}
+
+// Waits says that the page may still be claimed sooner or later.
+func (p recordPage) Waits() bool {
+	return p.live && (p.Page.State == "queued" || p.Page.State == "claimed")
 }
 
 func (p recordPage) title() string { return say("record.title", int64(p.Run)) }
@@ -202,7 +230,7 @@ func (s *Server) pageRecord(q *request) error {
 	p := recordPage{
 		Run: r.ID, Page: newPageRow(row), Host: row.Host, ContentType: row.ContentType, WireBytes: row.WireBytes, TTFB: row.TTFB.Milliseconds(),
 		Total: row.Total.Milliseconds(), Attempts: row.Attempts, Priority: row.Priority, RedirectTo: row.RedirectTo, Discovered: show.ISO(row.Discovered),
-		Outlinks: row.Outlinks, Links: []recordLink{}, Why: crawl.ReasonWords(row.Reason),
+		Outlinks: row.Outlinks, Links: []recordLink{}, Why: crawl.ReasonWords(row.Reason), live: !r.State.Terminal(),
 	}
 	if row.Via != 0 {
 		via, err := s.Store.URLs(ctx, r.ID, []storage.URLID{row.Via})

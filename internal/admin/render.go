@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
 	"fmt"
 	"html/template"
@@ -64,6 +65,7 @@ func functions() template.FuncMap {
 		"age":    func(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) },
 		"fixed":  func(f float64) string { return fmt.Sprintf("%.3f", f) },
 		"tone":   tone,
+		"cooled": cooled,
 		"before": func(s, sep string) string { part, _, _ := strings.Cut(s, sep); return part },
 		"after":  func(s, sep string) string { _, part, _ := strings.Cut(s, sep); return part },
 		"less":   func(a, b int) int { return a - b },
@@ -176,15 +178,29 @@ func (q *request) render(status int, name string, page titled) {
 	_, _ = q.w.Write(b.Bytes()) // who has gone needs no answer
 }
 
-// static serves style and script under a name that carries the version, so that browsers may keep them.
+// static serves style, scripts and what is vendored; browsers ask whether what they have is still the same.
 func (s *Server) static() http.Handler {
-	files := http.FileServerFS(files)
+	tags := map[string]string{}
+	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(name)
+		tags["/"+name] = fmt.Sprintf("\"%x\"", sha256.Sum256(b))[:18] + "\""
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are embedded
+	}
+	from := http.FileServerFS(files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
+		tag, ok := tags[r.URL.Path]
+		if !ok {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-cache")
-		files.ServeHTTP(w, r)
+		w.Header().Set("ETag", tag)
+		from.ServeHTTP(w, r)
 	})
 }

@@ -55,6 +55,8 @@ func (s *Server) table() []route {
 
 		{get, "/cluster", operator, s.cluster, true},
 		{get, "/cluster/live", operator, s.clusterLive, false},
+		{get, "/cluster/slots", operator, s.slots, true},
+		{post, "/cluster/coordination", operator, s.coordinate, true},
 		{get, "/cluster/check", operator, s.checkShow, true},
 		{get, "/cluster/check/live", operator, s.checkLive, false},
 		{post, "/cluster/check", operator, s.checkStart, true},
@@ -70,6 +72,7 @@ func (s *Server) table() []route {
 		{get, "/runs/{run}/pages", viewer, s.pageList, true},
 		{get, "/runs/{run}/pages/{key}", viewer, s.pageRecord, true},
 		{get, "/runs/{run}/export", viewer, s.export, true},
+		{post, "/runs/{run}/look", viewer, s.lookAt, true},
 		{post, "/runs/{run}/{action}", member, s.steerRun, true},
 
 		{get, "/account", viewer, s.account, true},

@@ -74,12 +74,16 @@ func (s *Server) runs(q *request) error {
 	if err := s.Operations.Waits(ctx, list); err != nil {
 		return err
 	}
+	ids := make([]storage.RunID, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	tallies, err := s.Store.Tallies(ctx, ids)
+	if err != nil {
+		return err
+	}
 	for _, r := range list {
-		l, err := s.Store.Ledger(ctx, r.ID)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // one deleted meanwhile shows no figures
-			return err
-		}
-		p.Runs = append(p.Runs, show.NewRun(r, l))
+		p.Runs = append(p.Runs, show.NewRun(r, tallies[r.ID]))
 	}
 	if more {
 		next := url.Values{"before": {list[len(list)-1].ID.String()}}
@@ -285,7 +289,7 @@ func (s *Server) run(q *request) error {
 }
 
 func (s *Server) runLive(q *request) error {
-	return q.live("run-live", func(ctx context.Context) (any, bool, error) {
+	return q.live([]string{"run-head", "run-rest"}, func(ctx context.Context) (any, bool, error) {
 		p, err := q.runPage(ctx)
 		return p, err == nil && p.Over(), err
 	})

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"deepcrawl/coord"
 	"deepcrawl/crawl"
 	"deepcrawl/internal/show"
 	"deepcrawl/storage"
@@ -37,6 +38,11 @@ type ClusterOperations interface {
 	Hosts(ctx context.Context) ([]show.Host, error)
 	// SteerHost does "ban", "unban" or "clear" to a host as a person writes it, and says what it came to.
 	SteerHost(ctx context.Context, action, host, reason string) (said string, err error)
+	// Coordinate begins to move coordination to the database, where it is kept then, or lets it go to Redis, as cluster coord does, and
+	// says what it came to.
+	Coordinate(ctx context.Context, to coord.Mode) (said string, err error)
+	// HasRedis says whether there is a Redis that coordination may go to.
+	HasRedis() bool
 	// Check tries coordination for real, giving each line as it comes. It returns an error only where it could not be tried.
 	Check(ctx context.Context, say func(show.CheckLine)) error
 }
@@ -142,6 +148,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { ended <- h.Serve(l) }()
 	prune := time.NewTicker(time.Hour)
 	defer prune.Stop()
+	sample := time.NewTicker(sampleEvery)
+	defer sample.Stop()
 	for {
 		select {
 		case err := <-ended:
@@ -151,6 +159,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			if err := s.Store.PruneSessions(ctx); err != nil {
 				s.Log.Warn("prune sessions", "err", err)
 			}
+		case <-sample.C:
+			s.sample(ctx)
 		case <-ctx.Done():
 			s.Close()
 			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)

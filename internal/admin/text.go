@@ -16,7 +16,7 @@ func say(key string, values ...any) string {
 
 // english is all text of the pages. Words of states, reasons, checks and warnings come from where they arise, as in the commands.
 var english = map[string]string{
-	"any": "any", "filter": "Filter", "more": "and %d more", "nolimit": "no limit", "nomore": "Nothing further.", "until": "until %s",
+	"any": "any", "filter": "Filter", "more": "and %d more", "nolimit": "no limit", "nomore": "Nothing further.", "noscript": "The picture needs JavaScript; the figures are in the tables.", "until": "until %s",
 	"pager": "Pages", "pager.first": "First page", "pager.next": "Next page",
 
 	"nav.skip": "Skip to content", "nav.label": "Main", "nav.cluster": "Cluster", "nav.runs": "Crawls", "nav.users": "Users", "nav.account": "Account",
@@ -30,15 +30,21 @@ var english = map[string]string{
 	"col.waits": "Waits for", "col.what": "What", "col.why": "Why", "col.workers": "Workers",
 
 	"cluster.title": "Cluster", "cluster.warnings": "Worth knowing", "cluster.nodes": "Nodes", "cluster.workers": "%d workers", "cluster.slots": "Slots in use",
-	"cluster.spark": "Slots in use while this was watched, at most %d", "cluster.nohistory": "history grows while this is watched",
+	"cluster.spark": "Slots in use lately, at most %d", "cluster.slotsat": "at %d hosts", "cluster.history": "Slots over the last time",
+	"cluster.historylabel": "Slots in use over the last time, as a line",
+	"cluster.away":         "Redis is unavailable", "cluster.awaysince": "since %s", "cluster.mode": "mode %s", "cluster.cooled": "left alone",
+	"cluster.switch": "Who coordinates", "cluster.todb": "Move to the database and keep it there", "cluster.toredis": "Let it go to Redis",
+	"cluster.sure":       "Move coordination? No request starts until every node has agreed, which takes some seconds.",
+	"cluster.switchhelp": "The same as deepcrawl cluster coord. By itself coordination goes to the database when most nodes do not reach Redis, and back when they do.",
+	"cluster.noredis":    "The database coordinates: no Redis is configured for this server.",
 	"cluster.coordination": "Coordination", "cluster.epoch": "epoch %d since %s", "cluster.pinned": "(kept there by an operator)",
 	"cluster.notbegun": "no node has joined yet", "cluster.leader": "Leader", "cluster.none": "none", "cluster.late": "%d late writes refused",
 	"cluster.fairness": "Fairness", "cluster.jain": "Jain %s", "cluster.dwell": "waits for a worker: p50 %s, p95 %s, most %s",
 	"cluster.nodwell": "nothing had to wait for a worker in the last minute", "cluster.gap": "Run %d is without a worker for %s.", "cluster.ago": "%s ago",
 	"cluster.nonode": "No node is running. Start one with", "cluster.active": "Active crawls", "cluster.noactive": "No crawl is active.", "cluster.queue": "Queue",
 	"cluster.noqueue": "Nothing waits.", "cluster.byhost": "Slots by host", "cluster.meter": "%s: %d of %d slots", "cluster.nohosts": "No request is under way.",
-	"cluster.hosts": "Hosts paused or banned", "cluster.banned": "banned", "cluster.paused": "paused", "cluster.unban": "Unban", "cluster.clear": "Clear pause",
-	"cluster.noblocked": "No host is paused or banned.", "cluster.ban": "Ban a host",
+	"cluster.hosts": "Hosts banned, waiting or left alone", "cluster.banned": "banned", "cluster.paused": "asked to wait", "cluster.unban": "Unban", "cluster.clear": "Clear pause",
+	"cluster.noblocked": "No host is banned, waits or is left alone.", "cluster.ban": "Ban a host",
 	"cluster.banhelp": "Nodes follow within seconds; requests in flight end by themselves. URLs of a banned host are excluded.",
 
 	"check.title": "Check coordination", "check.start": "Check coordination", "check.running": "checking", "check.began": "Begun %s.",
@@ -56,12 +62,12 @@ var english = map[string]string{
 	"sure.cancel": "End this run for good? What was stored stays.", "sure.delete": "Delete this run and all that was stored of it?",
 	"export.pages": "Pages", "export.links": "Links", "export.sitemap": "Sitemap XML",
 
-	"chart.title": "Pages over time", "chart.none": "No page is finished yet.", "chart.bar": "%s fetched, %s failed, %s excluded",
-	"chart.scale": "most: %s in %s", "chart.label": "%s pages from %s to %s, at most %s in %s",
+	"chart.title": "Pages over time", "chart.none": "No page is finished yet.", "chart.figures": "Figures", "chart.from": "From, for %s", "chart.label": "%s pages from %s to %s, at most %s in %s",
 
 	"pages.title": "Pages of run %d", "pages.search": "Part of URL or title", "pages.find": "Find", "pages.all": "All pages", "pages.none": "No such page.",
 	"pages.notyet": "None among those looked through so far.", "pages.goon": "Search on",
 
+	"record.waits": "it is claimed before others while this is open",
 	"record.title": "Page of run %d", "record.notitle": "Page without a title", "record.fetch": "Fetch", "record.redirect": "Redirects to", "record.via": "Found on",
 	"record.type": "Type", "record.sizes": "%s, %s transferred", "record.time": "Time", "record.times": "%d ms to the first byte, %d ms in all",
 	"record.attempts": "Attempts", "record.discovered": "Discovered", "record.finished": "Finished", "record.facts": "On the page",
@@ -89,6 +95,7 @@ var english = map[string]string{
 	"users.exists": "There is a user %s already.",
 	"role.member":  "member: starts and steers the tenant's crawls", "role.viewer": "viewer: sees the tenant's crawls", "role.operator": "operator: everything, no tenant",
 
+	"error.gone": "This crawl has been deleted.", "error.keys": "A key has 32 hexadecimal digits; at most %d are taken.",
 	"error.home": "To the start page", "error.retry": "Try again", "error.notfound": "There is nothing here that you may see.",
 	"error.forbidden": "Your role does not allow this.", "error.signin": "Sign in first.", "error.crossorigin": "This was sent by another site and is not carried out.",
 	"error.busy": "Too many are watching at once; try again in a moment.", "error.unavailable": "The database does not answer now.",

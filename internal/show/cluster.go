@@ -29,6 +29,9 @@ type Coordination struct {
 	Since  *string     `json:"since"`
 	Reason string      `json:"reason"`
 	Pinned bool        `json:"pinned"` // an operator keeps it in the database
+	// Away says which nodes that are to use Redis do not reach it, and who coordinates meanwhile; empty: all do.
+	Away      string  `json:"redis_away"`
+	AwaySince *string `json:"redis_away_since"`
 }
 
 // Session is one process in the cluster.

@@ -211,6 +211,26 @@ func (s *Store) Ledger(ctx context.Context, id storage.RunID) (storage.Ledger, e
 	return l, doing(err, "ledger of run %d", id)
 }
 
+// Tallies implements [storage.Tallies].
+func (s *Store) Tallies(ctx context.Context, runs []storage.RunID) (map[storage.RunID]storage.Ledger, error) {
+	var ask sqldb.Table
+	for _, id := range runs {
+		ask.Add(int64(id))
+	}
+	out := make(map[storage.RunID]storage.Ledger, len(runs))
+	err := s.db.View(ctx, func(tx *sqldb.Tx) error {
+		clear(out)
+		tx.QueryRows(s.set.Get("tally_list"), func(r *sqldb.Row) error {
+			l := out[storage.RunID(r.Int(0))]
+			addTally(&l, r.Text(1), r.Int(2))
+			out[storage.RunID(r.Int(0))] = l
+			return nil
+		}, &ask)
+		return nil
+	})
+	return out, doing(err, "count URLs of %d runs", len(runs))
+}
+
 func addTally(l *storage.Ledger, name string, n int64) {
 	switch name {
 	case tallyDiscovered:

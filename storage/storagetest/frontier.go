@@ -184,6 +184,18 @@ func testFinish(t *testing.T, open Open) {
 			t.Errorf("got %+v", l)
 		}
 	})
+	t.Run("many runs are counted at once", func(t *testing.T) {
+		other := crawling(t, s)
+		discover(t, s, other, finds(0, 3)...)
+		got := must(open(t).Tallies(ctx, []storage.RunID{other, run, run + 1000}))(t)
+		l := got[run]
+		if l.Discovered != 8 || l.Fetched != 2 || l.Failed != 2 || l.Excluded != 2 || l.Bytes != 22000 || l.WireBytes != 6000 {
+			t.Errorf("got %+v", l)
+		}
+		if l := got[other]; l.Discovered != 3 || l.Fetched != 0 || got[run+1000].Discovered != 0 {
+			t.Errorf("got %+v", got)
+		}
+	})
 	t.Run("a page keeps everything it was given", func(t *testing.T) {
 		r := fetched(got[5])
 		r.Page.Facts = []byte{0, 1, 2, 0xff, '\'', '\\', '\n'}

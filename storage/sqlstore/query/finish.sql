@@ -67,6 +67,11 @@ ON CONFLICT (run_id, shard, name) DO UPDATE SET n = tally.n + excluded.n
 -- in: run int
 SELECT name, n FROM tally WHERE run_id = :run
 
+-- name: tally_list
+-- rows: run int
+SELECT y.run_id, y.name, y.n FROM tally y
+WHERE y.run_id = :run AND y.name IN ('discovered', 'fetched', 'failed', 'excluded', 'bytes', 'wire', 'late')
+
 -- name: count_claimed
 -- in: run int
 SELECT COUNT(*) FROM claim c WHERE c.run_id = :run
