@@ -30,7 +30,7 @@ var english = map[string]string{
 	"col.waits": "Waits for", "col.what": "What", "col.why": "Why", "col.workers": "Workers",
 
 	"cluster.title": "Cluster", "cluster.warnings": "Worth knowing", "cluster.nodes": "Nodes", "cluster.workers": "%d workers", "cluster.slots": "Slots in use",
-	"cluster.spark": "Slots in use lately, at most %d", "cluster.slotsat": "at %d hosts", "cluster.history": "Slots over the last time",
+	"cluster.spark": "Slots in use lately, at most %d", "cluster.slotsat": "at %d hosts", "cluster.history": "Slots in use lately",
 	"cluster.historylabel": "Slots in use over the last time, as a line",
 	"cluster.away":         "Redis is unavailable", "cluster.awaysince": "since %s", "cluster.mode": "mode %s", "cluster.cooled": "left alone",
 	"cluster.switch": "Who coordinates", "cluster.todb": "Move to the database and keep it there", "cluster.toredis": "Let it go to Redis",

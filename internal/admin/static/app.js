@@ -34,7 +34,7 @@ document.addEventListener("submit", (event) => {
 // Charts. Colours are those of the style sheet.
 const night = window.matchMedia("(prefers-color-scheme: dark)");
 const seconds = (iso) => Date.parse(iso) / 1000;
-const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 // Each kind turns what the server sent into columns (times first) and says how they are drawn.
 const kinds = {
