@@ -74,6 +74,9 @@ func (t *trial) execute(ctx context.Context) (res *Result, err error) {
 		return nil, err
 	}
 	defer func() {
+		if err != nil { // nobody is told where it is
+			t.ground.keep = false
+		}
 		if e := t.ground.remove(); e != nil {
 			err = errors.Join(err, fmt.Errorf("remove what the soak made: %w", e))
 		}
