@@ -239,7 +239,7 @@ func TestGoals(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"-scenario", "nope"}, {"-side", "left"}, {"-null", "x"}, {"-rounds", "-1"}, {"extra"}, {"-nope"}, {"-profile", "x", "-deepcrawl", "y"},
+		{"-scenario", "nope"}, {"-slice", "-1s"}, {"-snapshot-for", "0s"}, {"-side", "left"}, {"-null", "x"}, {"-rounds", "-1"}, {"extra"}, {"-nope"}, {"-profile", "x", "-deepcrawl", "y"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: got no error", args)
@@ -253,8 +253,13 @@ func TestParse(t *testing.T) {
 		t.Errorf("got %d scenarios, want all", len(o.scenarios))
 	}
 	for _, s := range o.scenarios {
-		if s.Site.Pages != 50 || s.Rounds != 3 || s.InFlight != 8 || len(s.Goals) == 0 || s.DB == "" {
+		if s.Site.Pages != 50 || s.Rounds != 3 || s.InFlight != 8 || len(s.Goals) == 0 || s.DB == "" || s.Store != nil && s.Queued != 50 {
 			t.Errorf("got %+v", s)
+		}
+	}
+	for name, n := range map[string]int{"crawls": 4, "stores": 8} {
+		if got, err := choose(name); err != nil || len(got) != n {
+			t.Errorf("%s: got %d scenarios, %v, want %d", name, len(got), err, n)
 		}
 	}
 }

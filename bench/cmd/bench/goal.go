@@ -20,7 +20,7 @@ var (
 		return r.Deep.PagesPerSecond / r.Null.PagesPerSecond, true
 	}}
 	cpuRatio = metric{"CPU a page, deepcrawl / null", func(r round) (float64, bool) {
-		if r.Null == nil || r.Deep == nil {
+		if r.Null == nil || r.Deep == nil || r.Null.CPUMicros == 0 {
 			return 0, false
 		}
 		return r.Deep.CPUMicros / r.Null.CPUMicros, true
@@ -38,7 +38,7 @@ var (
 		return r.Deep.Tenths[9] / r.Deep.Tenths[0], true
 	}}
 	peakMB = metric{"peak memory of deepcrawl in MB", func(r round) (float64, bool) {
-		if r.Deep == nil {
+		if r.Deep == nil || r.Deep.PeakMB == 0 {
 			return 0, false
 		}
 		return r.Deep.PeakMB, true
@@ -50,6 +50,9 @@ var (
 		return float64(r.Deep.Violations), true
 	}}
 )
+
+// speedOver is speedRatio under the names of what is compared.
+func speedOver(names string) metric { return metric{"pages/s, " + names, speedRatio.Of} }
 
 // goal is what a scenario asks of a metric: at least Min, or at most Max when
 // Min is zero. Aim is told and not checked.

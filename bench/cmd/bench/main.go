@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -34,6 +35,9 @@ type options struct {
 	profileFor time.Duration
 	timeout    time.Duration
 	keep       bool
+	postgres   string
+	mysql      string
+	snapshot   time.Duration
 }
 
 // report is what -json writes.
@@ -50,6 +54,7 @@ type report struct {
 type scenarioReport struct {
 	Name   string             `json:"name"`
 	About  string             `json:"about"`
+	Heads  [2]string          `json:"heads"`
 	Rounds []round            `json:"rounds"`
 	Median map[string]float64 `json:"median"`
 	Goals  []verdict          `json:"goals"`
@@ -80,9 +85,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(out)
-	names := f.String("scenario", "base,latency", "scenarios, comma-separated: base, latency, slow, large, or all")
+	names := f.String("scenario", "base,latency", "scenarios, comma-separated, see README.md; or crawls, stores or all of them")
 	rounds := f.Int("rounds", 0, "rounds of each scenario; 0 takes the scenario's own")
-	pages := f.Int("pages", 0, "pages of the site; 0 takes the scenario's own")
+	pages := f.Int("pages", 0, "pages of the site, or URLs queued in a store; 0 takes the scenario's own")
 	inFlight := f.Int("inflight", 0, "requests in flight; 0 takes the scenario's own")
 	f.StringVar(&o.side, "side", "both", "both, null or deepcrawl: which crawls to run; goals count with both only")
 	f.StringVar(&o.null, "null", "apart", "apart or workers: who parses in the null crawler; workers is the textbook way and slower where there is latency")
@@ -92,6 +97,10 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.profile, "profile", "", "folder for CPU profiles of deepcrawl")
 	f.DurationVar(&o.profileFor, "profile-for", 3*time.Second, "length of a CPU profile; it starts after one second")
 	f.DurationVar(&o.timeout, "timeout", 20*time.Minute, "limit of a single crawl")
+	slice := f.Duration("slice", 0, "how long a store is worked at a time; 0 takes the scenario's own")
+	f.DurationVar(&o.snapshot, "snapshot-for", 10*time.Minute, "how long scenario snapshot holds the snapshot")
+	f.StringVar(&o.postgres, "postgres", "postgres://postgres@127.0.0.1:5432/postgres", "PostgreSQL server, an account that may make databases")
+	f.StringVar(&o.mysql, "mysql", "mysql://root@127.0.0.1:3306/", "MariaDB server, an account that may make databases")
 	f.BoolVar(&o.keep, "keep", false, "keep the built binaries and print where they are")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -103,8 +112,10 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("-side %q: allowed are both, null and deepcrawl", o.side)
 	case o.null != "apart" && o.null != "workers":
 		return o, fmt.Errorf("-null %q: allowed are apart and workers", o.null)
-	case *rounds < 0 || *pages < 0 || *inFlight < 0:
-		return o, errors.New("-rounds, -pages and -inflight are not negative")
+	case *rounds < 0 || *pages < 0 || *inFlight < 0 || *slice < 0:
+		return o, errors.New("-rounds, -pages, -inflight and -slice are not negative")
+	case o.snapshot < time.Second:
+		return o, errors.New("-snapshot-for is at least 1s")
 	case o.profile != "" && o.deep != "":
 		return o, errors.New("-profile needs a build of its own; leave -deepcrawl out")
 	}
@@ -119,6 +130,12 @@ func parse(args []string, out io.Writer) (options, error) {
 		}
 		if *inFlight > 0 {
 			s.InFlight = *inFlight
+		}
+		if *pages > 0 && s.Store != nil {
+			s.Queued = *pages
+		}
+		if *slice > 0 {
+			s.Slice = *slice
 		}
 	}
 	o.scenarios = chosen
@@ -149,24 +166,26 @@ func run(ctx context.Context, o options, out io.Writer) (met bool, err error) {
 			return false, err
 		}
 	}
-	r, err := build(ctx, dir, o.root, o.deep, o.profile, o.side != "null")
-	if err != nil {
-		return false, err
+	r := &runner{dir: dir, deep: o.deep, say: os.Stderr}
+	if slices.ContainsFunc(o.scenarios, func(s scenario) bool { return s.Store == nil }) {
+		if err := r.build(ctx, o.root, o.profile, o.side != "null"); err != nil {
+			return false, err
+		}
 	}
 	r.profile, r.profileFor, r.nullWorkers = o.profile, o.profileFor, o.null == "workers"
+	r.servers = o.servers()
 
 	rep := report{Started: time.Now(), Go: runtime.Version(), CPUs: runtime.NumCPU(), Null: o.null, Load: load(), Met: true}
 	fmt.Fprintf(out, "%d CPUs shared with the site, %s, load %s at the start\n", rep.CPUs, rep.Go, rep.Load)
 	for _, s := range o.scenarios {
-		sr := scenarioReport{Name: s.Name, About: s.String()}
-		for n := range s.Rounds {
-			one, cancel := context.WithTimeout(ctx, 2*o.timeout)
-			got, err := r.round(one, s, n, s.Paired && o.side != "deepcrawl" || o.side == "null", o.side != "null")
-			cancel()
-			if err != nil {
-				return false, err
-			}
-			sr.Rounds = append(sr.Rounds, got)
+		sr := scenarioReport{Name: s.Name, About: s.String(), Heads: s.Heads}
+		if s.Store != nil {
+			sr.Rounds, err = r.store(ctx, s, o)
+		} else {
+			sr.Rounds, err = r.crawls(ctx, s, o)
+		}
+		if err != nil {
+			return false, err
 		}
 		sr.finish(s, o.side == "both")
 		for _, v := range sr.Goals {
@@ -185,6 +204,20 @@ func run(ctx context.Context, o options, out io.Writer) (met bool, err error) {
 		return false, err
 	}
 	return rep.Met, os.WriteFile(o.json, append(b, '\n'), 0o600)
+}
+
+// crawls runs the rounds of a scenario.
+func (r *runner) crawls(ctx context.Context, s scenario, o options) (rounds []round, err error) {
+	for n := range s.Rounds {
+		one, cancel := context.WithTimeout(ctx, 2*o.timeout)
+		got, err := r.round(one, s, n, s.Paired && o.side != "deepcrawl" || o.side == "null", o.side != "null")
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		rounds = append(rounds, got)
+	}
+	return rounds, nil
 }
 
 // load is the machine's load of the last minute, "unknown" where there is no /proc.
@@ -217,7 +250,7 @@ func (sr *scenarioReport) finish(s scenario, goals bool) {
 func (sr *scenarioReport) print(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s\n", sr.About)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	cols := columns(sr.Rounds)
+	cols := columns(sr.Rounds, sr.Heads)
 	line := func(name string, cell func(column) string) {
 		cells := []string{name}
 		for _, c := range cols {

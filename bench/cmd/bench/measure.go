@@ -38,7 +38,7 @@ type side struct {
 
 // round is one crawl of each kind; a kind that was not run is nil.
 type round struct {
-	Null *side `json:"null,omitempty"`
+	Null *side `json:"null,omitempty"` // the baseline, where that is another
 	Deep *side `json:"deepcrawl,omitempty"`
 }
 
@@ -109,7 +109,8 @@ func sideColumn(head, format string, null bool, of func(*side) float64) column {
 		if s == nil {
 			return 0, false
 		}
-		return of(s), true
+		v := of(s)
+		return v, v != 0 // what was not measured is zero
 	}}}
 }
 
@@ -122,20 +123,21 @@ func tenthColumn(head string, of func([]float64) float64) column {
 	}}}
 }
 
-// columns of the table; those no round knows are left out.
-func columns(rounds []round) []column {
+// columns of the table under the names of what is compared; those no round knows are left out.
+func columns(rounds []round, heads [2]string) []column {
+	base, deep := cmp.Or(heads[0], "null"), cmp.Or(heads[1], "deep")
 	rate := func(s *side) float64 { return s.PagesPerSecond }
 	cpu := func(s *side) float64 { return s.CPUMicros }
 	peak := func(s *side) float64 { return s.PeakMB }
 	all := []column{
-		sideColumn("null p/s", "%.0f", true, rate),
-		sideColumn("deep p/s", "%.0f", false, rate),
+		sideColumn(base+" p/s", "%.0f", true, rate),
+		sideColumn(deep+" p/s", "%.0f", false, rate),
 		{"ratio", "%.2f", speedRatio},
-		sideColumn("null us/p", "%.0f", true, cpu),
-		sideColumn("deep us/p", "%.0f", false, cpu),
+		sideColumn(base+" us/p", "%.0f", true, cpu),
+		sideColumn(deep+" us/p", "%.0f", false, cpu),
 		{"ratio", "%.2f", cpuRatio},
-		sideColumn("null MB", "%.0f", true, peak),
-		sideColumn("deep MB", "%.0f", false, peak),
+		sideColumn(base+" MB", "%.0f", true, peak),
+		sideColumn(deep+" MB", "%.0f", false, peak),
 		sideColumn("in flight", "%.0f", false, func(s *side) float64 { return float64(s.MaxInFlight) }),
 		{"of ideal", "%.3f", idealShare},
 		tenthColumn("1st tenth", func(t []float64) float64 { return t[0] }),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,31 +31,32 @@ type runner struct {
 	profileFor  time.Duration
 	say         io.Writer
 	runs        int
+	servers     map[string]string // by what stands for a database of theirs in a DSN
 }
 
-// build compiles what runs. root is the checkout of deepcrawl; deep is a
-// binary to use instead of building it, and wantDeep false builds none.
-func build(ctx context.Context, dir, root, deep, profile string, wantDeep bool) (*runner, error) {
-	r := &runner{dir: dir, site: filepath.Join(dir, "site"), null: filepath.Join(dir, "null"), deep: deep, say: os.Stderr}
+// build compiles what runs. root is the checkout of deepcrawl; where the
+// runner has a binary already that is taken, and wantDeep false builds none.
+func (r *runner) build(ctx context.Context, root, profile string, wantDeep bool) error {
+	r.site, r.null = filepath.Join(r.dir, "site"), filepath.Join(r.dir, "null")
 	bench := filepath.Join(root, "bench")
 	if err := goBuild(ctx, bench, r.site, "", "./cmd/site"); err != nil {
-		return nil, err
+		return err
 	}
 	if err := goBuild(ctx, bench, r.null, "", "./cmd/null"); err != nil {
-		return nil, err
+		return err
 	}
-	if !wantDeep || deep != "" {
-		return r, nil
+	if !wantDeep || r.deep != "" {
+		return nil
 	}
-	r.deep = filepath.Join(dir, "deepcrawl")
+	r.deep = filepath.Join(r.dir, "deepcrawl")
 	overlay := ""
 	if profile != "" {
 		var err error
-		if overlay, err = profileOverlay(dir, root); err != nil {
-			return nil, err
+		if overlay, err = profileOverlay(r.dir, root); err != nil {
+			return err
 		}
 	}
-	return r, goBuild(ctx, root, r.deep, overlay, "./cmd/deepcrawl")
+	return goBuild(ctx, root, r.deep, overlay, "./cmd/deepcrawl")
 }
 
 func goBuild(ctx context.Context, dir, out, overlay, pkg string) error {
@@ -115,7 +117,7 @@ func profileOverlay(dir, root string) (string, error) {
 // changes with the round, so that a drift of the machine harms both alike.
 func (r *runner) round(ctx context.Context, s scenario, n int, null, deep bool) (round, error) {
 	var out round
-	kinds := []bool{true, false} // null first
+	kinds := []bool{true, false} // the baseline first
 	if n%2 == 1 {
 		slices.Reverse(kinds)
 	}
@@ -127,9 +129,9 @@ func (r *runner) round(ctx context.Context, s scenario, n int, null, deep bool) 
 		if err != nil {
 			return out, fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
-		name := "deepcrawl"
+		name := cmp.Or(s.Heads[1], "deepcrawl")
 		if isNull {
-			out.Null, name = got, "null"
+			out.Null, name = got, cmp.Or(s.Heads[0], "null")
 		} else {
 			out.Deep = got
 		}
@@ -147,11 +149,25 @@ func (r *runner) crawl(ctx context.Context, s scenario, null bool) (_ *side, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	db := s.DB
+	if null {
+		db = s.BaseDB
+	}
+	dsn, drop, err := newDatabase(ctx, db, dir, r.servers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	if dsn != "" && !strings.HasPrefix(dsn, "sqlite:") {
+		if _, err := proc.Run(ctx, dir, environ(), r.deep, "migrate", "--db", dsn); err != nil {
+			return nil, err
+		}
+	}
 	site, err := r.startSite(ctx, s.Site, filepath.Join(dir, "hits.jsonl"))
 	if err != nil {
 		return nil, err
 	}
-	u, runErr := r.run(ctx, s, null, dir, site.home)
+	u, runErr := r.run(ctx, s, dsn, dir, site.home)
 	hits, siteCPU, stopErr := site.stop()
 	if err := errors.Join(runErr, stopErr); err != nil {
 		return nil, err
@@ -160,10 +176,10 @@ func (r *runner) crawl(ctx context.Context, s scenario, null bool) (_ *side, err
 	if err != nil {
 		return nil, err
 	}
-	if null {
+	if dsn == "" {
 		return got, nil
 	}
-	for _, err := range []error{checkSummary(u.Stdout, s.Site.Pages), r.checkStore(ctx, s, dir)} {
+	for _, err := range []error{checkSummary(u.Stdout, s.Site.Pages), r.checkStore(ctx, s, dsn, dir)} {
 		if err != nil {
 			got.Violations++
 			got.Evidence = append(got.Evidence, err.Error())
@@ -173,14 +189,14 @@ func (r *runner) crawl(ctx context.Context, s scenario, null bool) (_ *side, err
 }
 
 // checkStore exports the pages of the last run and compares them with the site.
-func (r *runner) checkStore(ctx context.Context, s scenario, dir string) error {
+func (r *runner) checkStore(ctx context.Context, s scenario, dsn, dir string) error {
 	site, err := web.New(s.Site)
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(dir, "pages.jsonl")
 	if _, err := proc.Run(ctx, dir, environ(), r.deep, "export", "last",
-		"--db", strings.ReplaceAll(s.DB, "{dir}", dir), "--what", "pages", "--format", "jsonl", "-o", file); err != nil {
+		"--db", dsn, "--what", "pages", "--format", "jsonl", "-o", file); err != nil {
 		return err
 	}
 	return checkStoredFile(file, site.Expected())
@@ -193,9 +209,10 @@ func environ() []string {
 	})
 }
 
-func (r *runner) run(ctx context.Context, s scenario, null bool, dir, home string) (proc.Usage, error) {
+// run crawls into a database, or with the null crawler where there is none.
+func (r *runner) run(ctx context.Context, s scenario, dsn, dir, home string) (proc.Usage, error) {
 	env := environ()
-	if null {
+	if dsn == "" {
 		return proc.Run(ctx, dir, env, r.null, "-inflight", strconv.Itoa(s.InFlight), "-workers="+strconv.FormatBool(r.nullWorkers), home)
 	}
 	env = append(env, "DEEPCRAWL_HOST_INFLIGHT="+strconv.Itoa(s.InFlight))
@@ -205,7 +222,7 @@ func (r *runner) run(ctx context.Context, s scenario, null bool, dir, home strin
 		env = append(env, "BENCH_CPUPROFILE="+file, "BENCH_CPUPROFILE_FOR="+r.profileFor.String())
 	}
 	return proc.Run(ctx, dir, env, r.deep, "crawl", home,
-		"--db", strings.ReplaceAll(s.DB, "{dir}", dir), "--profile", "fast", "--allow-private", "--quiet", "--json")
+		"--db", dsn, "--profile", "fast", "--allow-private", "--quiet", "--json")
 }
 
 // siteProcess is a running site server.
