@@ -31,6 +31,8 @@ func (o *op) appendMySQL(b []byte) []byte {
 				b = o.appendRows(b)
 			case refValues:
 				b = o.appendValues(b)
+			case refAny:
+				b = o.appendAny(b)
 			}
 			b = append(b, o.st.parts[k+1]...)
 		}
@@ -87,6 +89,26 @@ func (o *op) appendValues(b []byte) []byte {
 		b = append(b, ')')
 	}
 	return b
+}
+
+// appendAny writes the condition for each row of the table.
+func (o *op) appendAny(b []byte) []byte {
+	b = append(b, '(')
+	for i := range o.tab.n {
+		if i > 0 {
+			b = append(b, " OR "...)
+		}
+		b = append(b, o.st.any.parts[0]...)
+		for k, r := range o.st.any.refs {
+			if r.kind == refIn {
+				b = appendLiteral(b, o.args[r.i])
+			} else {
+				b = appendLiteral(b, o.tab.row(i, len(o.st.rows))[r.i])
+			}
+			b = append(b, o.st.any.parts[k+1]...)
+		}
+	}
+	return append(b, ')')
 }
 
 func appendLiteral(b []byte, v any) []byte {

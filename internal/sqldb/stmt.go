@@ -20,6 +20,7 @@ type Stmt struct {
 	text    string   // SQLite and PostgreSQL: what is prepared
 	exact   string   // PostgreSQL: text wrapped to check its row count, the last parameter
 	parts   []string // MySQL: the text around the inputs, one more than refs
+	any     *Stmt    // MySQL: the condition on a row of the table, for refAny
 	refs    []ref    // inputs in order of their placeholders
 	base    string   // source text, for tests and messages
 }
@@ -62,6 +63,7 @@ const (
 	refNow    // SQLite: this machine's clock
 	refRows   // MySQL: the table as a derived table
 	refValues // MySQL: the table as VALUES
+	refAny    // MySQL: the condition for each row of the table, one of which holds
 )
 
 // Name returns the name the statement was loaded under.
@@ -114,7 +116,9 @@ func (s *Set) Overridden() []string { return s.overridden }
 //
 // Inputs are written :name. :now is the server's clock in unix microseconds. A statement with a table input either names its
 // columns (:id), and is executed once a row, or takes it whole: as ":rows alias" in a FROM clause, or as ":values" in the
-// place of VALUES of an INSERT (on SQLite those are executed once a row too). Overrides inherit the inputs of what they override.
+// place of VALUES of an INSERT (on SQLite those are executed once a row too). A query that looks up a few rows for each one of the table
+// writes its condition as :any(u.id = :id): it is executed once a row where that is cheap, and on MySQL, whose statements cost more than
+// a look at an index, at once with one condition for each row. Overrides inherit the inputs of what they override.
 //
 // Where a dialect does in one statement what takes several elsewhere, that statement says so with a header
 // "-- instead: claim_pick, claim_insert" naming them, and is found with [Set.Find].
@@ -316,7 +320,12 @@ func (c *compiler) run(text string) error {
 			for j < len(text) && (isLetter(text[j]) || text[j] >= '0' && text[j] <= '9') {
 				j++
 			}
-			if err := c.input(text[i+1 : j]); err != nil {
+			if text[i+1:j] == "any" {
+				var err error
+				if j, err = c.condition(text, j); err != nil {
+					return err
+				}
+			} else if err := c.input(text[i+1 : j]); err != nil {
 				return err
 			}
 			i = j
@@ -364,6 +373,40 @@ func (c *compiler) input(name string) error {
 		}
 	}
 	return fmt.Errorf("no input is named %s", name)
+}
+
+// condition compiles what stands in parentheses at i behind ":any", and returns where it ends.
+func (c *compiler) condition(text string, i int) (end int, err error) {
+	depth := 0
+	for end = i; end < len(text); end++ {
+		switch text[end] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	if c.s.rows == nil || end == i || end == len(text) {
+		return 0, fmt.Errorf(":any without a table input or a condition in parentheses")
+	}
+	end++
+	if c.s.dialect != MySQL {
+		return end, c.run(text[i:end])
+	}
+	if c.s.any != nil {
+		return 0, fmt.Errorf(":any stands there twice")
+	}
+	inner := compiler{s: &Stmt{dialect: MySQL, in: c.s.in, rows: c.s.rows}}
+	if err := inner.run(text[i:end]); err != nil {
+		return 0, err
+	}
+	inner.s.parts = append(inner.parts, inner.cur.String())
+	c.s.any, c.s.bulk = inner.s, true
+	c.place(ref{kind: refAny}, "")
+	return end, nil
 }
 
 // place writes a placeholder. On PostgreSQL it says its type, since the server cannot always tell, and an input that is used

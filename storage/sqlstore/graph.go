@@ -31,16 +31,27 @@ func (s *Store) Links(ctx context.Context, run storage.RunID, after storage.URLI
 
 // SaveInlinks implements [storage.Graph].
 func (s *Store) SaveInlinks(ctx context.Context, run storage.RunID, counts []storage.Inlinks, fence storage.Fence) error {
-	var t sqldb.Table
-	for _, c := range counts {
-		low, high := prefixRange(c.Prefix)
-		t.Add(low, high, c.Count, int64(c.Source))
+	var ranges, found sqldb.Table
+	at := make(map[[8]byte]*storage.Inlinks, len(counts))
+	for i := range counts {
+		low, high := prefixRange(counts[i].Prefix)
+		ranges.Add(low, high)
+		at[counts[i].Prefix] = &counts[i]
 	}
 	err := s.db.Do(ctx, func(tx *sqldb.Tx) error {
 		if err := s.passFence(tx, fence); err != nil {
 			return err
 		}
-		tx.ExecRows(s.set.Get("inlink_save"), &t, int64(run))
+		found.Reset()
+		tx.QueryRows(s.set.Get("inlink_find"), func(r *sqldb.Row) error {
+			c := at[[8]byte(r.Bytes(0)[:8])]
+			found.Add(int64(run), r.Int(1), c.Count, int64(c.Source))
+			return nil
+		}, &ranges, int64(run))
+		if err := tx.Flush(); err != nil {
+			return err
+		}
+		tx.ExecRows(s.set.Get("inlink_save"), &found)
 		tx.Exec(s.set.Get("inlink_mark"), int64(run))
 		return nil
 	})

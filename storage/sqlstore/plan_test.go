@@ -193,7 +193,7 @@ func planInputs(run storage.RunID) map[string]struct {
 		"page_top_bytes":   {[]any{r, first, end, int64(10)}, nil},
 		"page_top_total":   {[]any{r, first, end, int64(10)}, nil},
 		"link_list":        {[]any{r, first, end, int64(100)}, nil},
-		"inlink_save":      {[]any{r}, table(50, func(i int64) []any { return []any{low, high, int64(1), id} })},
+		"inlink_find":      {[]any{r}, table(50, func(i int64) []any { return []any{low, high} })},
 		"broken_links":     {[]any{r, first, end, int64(10), int64(5)}, nil},
 		"timeline":         {[]any{r, first, end, int64(60_000_000), int64(4), int64(5), int64(6)}, nil},
 		"cut_page_link":    {[]any{r, first, int64(100)}, nil},

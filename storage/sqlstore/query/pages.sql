@@ -43,7 +43,7 @@ SELECT u.id FROM url u WHERE u.run_id = :run AND u.ukey = :ukey
 -- name: url_text
 -- in: run int
 -- rows: id int
-SELECT u.id, u.url FROM url u WHERE u.run_id = :run AND u.id = :id
+SELECT u.id, u.url FROM url u WHERE u.run_id = :run AND :any(u.id = :id)
 
 -- name: url_by_prefix
 -- in: run int
@@ -51,12 +51,12 @@ SELECT u.id, u.url FROM url u WHERE u.run_id = :run AND u.id = :id
 -- One row or none each; a join would make PostgreSQL, which cannot tell how narrow the range is, read all pages.
 SELECT u.ukey, u.id, u.url, (SELECT p.state FROM page p WHERE p.run_id = u.run_id AND p.id = u.id),
   (SELECT p.status FROM page p WHERE p.run_id = u.run_id AND p.id = u.id), (SELECT p.reason FROM page p WHERE p.run_id = u.run_id AND p.id = u.id)
-FROM url u WHERE u.run_id = :run AND u.ukey >= :low AND u.ukey <= :high
+FROM url u WHERE u.run_id = :run AND :any(u.ukey BETWEEN :low AND :high)
 
 -- name: url_known
 -- in: run int
 -- rows: ukey bytes
-SELECT u.ukey, u.lastmod FROM url u WHERE u.run_id = :run AND u.ukey = :ukey
+SELECT u.ukey, u.lastmod FROM url u WHERE u.run_id = :run AND :any(u.ukey = :ukey)
 
 -- name: page_top_bytes
 -- in: run int, first int, end int, n int
@@ -70,11 +70,14 @@ SELECT p.id FROM page p WHERE p.run_id = :run AND p.id >= :first AND p.id < :end
 -- in: run int, after int, end int, n int
 SELECT l.id, l.links FROM page_link l WHERE l.run_id = :run AND l.id > :after AND l.id < :end ORDER BY l.id LIMIT :n
 
--- name: inlink_save
+-- name: inlink_find
 -- in: run int
--- rows: low bytes, high bytes, n int, source int
-INSERT INTO inlink (run_id, id, n, source_id)
-SELECT u.run_id, u.id, :n, :source FROM url u WHERE u.run_id = :run AND u.ukey >= :low AND u.ukey <= :high
+-- rows: low bytes, high bytes
+SELECT u.ukey, u.id FROM url u WHERE u.run_id = :run AND :any(u.ukey BETWEEN :low AND :high)
+
+-- name: inlink_save
+-- rows: run int, id int, n int, source int
+INSERT INTO inlink (run_id, id, n, source_id) SELECT r.run, r.id, r.n, r.source FROM :rows r WHERE 1 = 1
 ON CONFLICT (run_id, id) DO UPDATE SET n = excluded.n, source_id = excluded.source_id
 
 -- name: inlink_mark

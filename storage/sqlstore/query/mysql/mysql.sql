@@ -57,6 +57,4 @@ INSERT INTO run_step (run_id, name, progress, done, updated) SELECT :run, :name,
 ON DUPLICATE KEY UPDATE progress = VALUES(progress), done = VALUES(done), updated = VALUES(updated)
 
 -- name: inlink_save
-INSERT INTO inlink (run_id, id, n, source_id)
-SELECT u.run_id, u.id, :n, :source FROM url u WHERE u.run_id = :run AND u.ukey >= :low AND u.ukey <= :high
-ON DUPLICATE KEY UPDATE n = VALUES(n), source_id = VALUES(source_id)
+INSERT INTO inlink (run_id, id, n, source_id) :values ON DUPLICATE KEY UPDATE n = VALUES(n), source_id = VALUES(source_id)
