@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Count writes a number with thousands separated: 12,345.
@@ -92,12 +93,24 @@ func Clip(s string, width int) string {
 	return string(r[:max(0, width-1)]) + "…"
 }
 
-// Clean drops control characters, so that a page's title or URL cannot drive a terminal.
+// maxMarks is how many marks may stand on one letter; writing needs four at most.
+const maxMarks = 8
+
+// Clean drops control characters, so that a page's title or URL cannot drive a terminal, those that turn the direction of what
+// follows (Unicode Standard Annex 9 section 2), and marks heaped on a letter, which would spill over what stands around it.
 func Clean(s string) string {
+	marks := 0
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			if marks++; marks > maxMarks {
+				return -1
+			}
+			return r
+		}
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return -1
 		}
+		marks = 0
 		return r
 	}, s)
 }
