@@ -102,7 +102,7 @@ func TestCluster(t *testing.T) {
 		p.wait("the host", `document.querySelector("#hosts").textContent.includes("example.org")`)
 		p.audit("cluster with a ban")
 		p.click("button", "Unban")
-		p.says("No host is paused or banned.")
+		p.wait("the host to go", `!document.querySelector("#hosts").textContent.includes("example.org")`)
 		p.refusing("400", func() {
 			p.fill("Host", "not a host")
 			p.click("button", "Ban a host")
@@ -154,6 +154,20 @@ func TestCluster(t *testing.T) {
 		p.wait("the nodes", fmt.Sprintf("%s < 6 && %s < 6", age("n1"), age("n2")))
 		goesOn("after the outage")
 		p.wait("the page not to be loaded anew", "window.unchanged")
+	})
+
+	p.step("coordination is switched by hand", func() {
+		if q := p.answer(true, func() { p.click("button", "Let it go to Redis") }); !strings.Contains(q, "Move coordination?") {
+			p.t.Errorf("asked %q", q)
+		}
+		p.wait("coordination by Redis", mode+" === 'redis'")
+		goesOn("with Redis again")
+		p.answer(false, func() { p.click("button", "Move to the database and keep it there") })
+		p.answer(true, func() { p.click("button", "Move to the database and keep it there") })
+		p.wait("coordination by the database", mode+" === 'db'")
+		p.says("kept there by an operator")
+		p.audit("cluster after a switch")
+		goesOn("with the database")
 	})
 
 	p.step("whoever signs out sees nothing any more", func() {
