@@ -56,6 +56,7 @@ func functions() template.FuncMap {
 		"t":      say,
 		"query":  func(encoded string) template.URL { return template.URL(encoded) }, // url.Values wrote it: its = and & stay
 		"count":  countAny,
+		"plural": func(n int, one string) string { return show.Plural(int64(n), one) },
 		"size":   show.Size,
 		"local":  show.Local,
 		"until":  until,

@@ -53,7 +53,7 @@ const kinds = {
     series: (names, colour, sent) => {
       const own = [(b) => b.excluded, (b) => b.failed, (b) => b.fetched];
       return ["--bar-out", "--bar-bad", "--bar"].map((name, i) => ({
-        label: names[2 - i], stroke: colour(name), fill: colour(name), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.86, 28], align: 1 }),
+        label: names[2 - i], stroke: colour(name), fill: colour(name), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.86, 72], align: 1 }),
         value: (plot, v, series, at) => (at === null || at === undefined || !sent().buckets[at] ? "–" : own[i](sent().buckets[at]).toLocaleString()),
       }));
     },
@@ -83,7 +83,7 @@ function draw(box) {
         x: { time: true, range: (u, low, high) => [low, Math.max(high + (kind.span ? kind.span(sent) : 0), low + (kind.span ? 12 * kind.span(sent) : 60))] },
         y: { range: (u, low, high) => [0, Math.max(high || 0, 4)] },
       },
-      axes: [{ ...axis, space: 90, values: (u, ticks) => ticks.map(clock) }, { ...axis, size: 52, incrs: [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 25000, 50000, 100000, 1000000] }],
+      axes: [{ ...axis, size: 34, space: 90, values: (u, ticks) => ticks.map(clock) }, { ...axis, size: 52, incrs: [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 25000, 50000, 100000, 1000000] }],
       series: [{ value: (u, v) => (v === null ? "–" : clock(v)), label: "" }, ...kind.series(box.dataset.names.split("|"), resolved, () => sent)],
     }, columns, box);
   };
