@@ -45,7 +45,7 @@ func (p *program) runCommand() *cli.Command {
 			change("pause", "stop working on runs until they are resumed", pauseRun),
 			change("resume", "let paused runs go on", resumeRun),
 			change("cancel", "end runs for good; what was stored stays", cancelRun),
-			change("delete", "delete runs and all that was stored of them", deleteRun),
+			change("delete", "delete runs and all that was stored of them", deleteRunForGood),
 		},
 	}
 }
@@ -299,6 +299,17 @@ func deleteRun(ctx context.Context, st storage.Store, id storage.RunID) (string,
 			return "", ctx.Err()
 		}
 	}
+}
+
+// deleteRunForGood also gives the room back to the system, where that is the client's work.
+func deleteRunForGood(ctx context.Context, st storage.Store, id storage.RunID) (string, error) {
+	state, err := deleteRun(ctx, st, id)
+	if c, ok := st.(interface{ Compact(context.Context) error }); ok && err == nil {
+		if err := c.Compact(ctx); err != nil {
+			return "", fmt.Errorf("it is deleted, but its room was not given back: %w", err)
+		}
+	}
+	return state, err
 }
 
 func statusWords(m map[int]int64) map[string]int64 { return show.StatusWords(m) }

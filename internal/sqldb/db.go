@@ -128,9 +128,8 @@ func (db *DB) Identity(ctx context.Context) (durable, life string, err error) {
 	return durable, life, translate(err)
 }
 
-// Compact rewrites a SQLite file without the room that deleted rows left, and shortens its log. It takes about as long as copying the
-// file, and as much room again meanwhile; others wait, so it is for a process that has the file to itself. Servers do this
-// by themselves: there it does nothing.
+// Compact gives the room that deleted rows left in a SQLite file back to the system, in steps of some milliseconds between which others
+// work on. A file made before release 0.1 keeps its room for new rows. Servers do this by themselves: there it does nothing.
 func (db *DB) Compact(ctx context.Context) error { return translate(db.b.compact(ctx)) }
 
 // Close waits for transactions under way and closes all connections. It is idempotent.

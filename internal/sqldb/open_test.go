@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,6 +177,24 @@ func TestOldAndUnsuitableServers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("a Galera cluster", func(t *testing.T) {
+		provider := ""
+		for _, pattern := range []string{"/usr/lib*/galera*/libgalera_smm.so", "/usr/lib/*/galera*/libgalera_smm.so"} {
+			if found, _ := filepath.Glob(pattern); len(found) > 0 {
+				provider = found[0]
+			}
+		}
+		if provider == "" {
+			t.Skip("no libgalera_smm.so, the provider of Galera (Debian: galera-4), is installed")
+		}
+		port := freePort(t)
+		s := testenv.PrivateMariaDB(t, "wsrep-on=ON", "wsrep-provider="+provider, "wsrep-cluster-address=gcomm://", "binlog-format=ROW",
+			"innodb-autoinc-lock-mode=2", "wsrep-node-address=127.0.0.1", fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d", port))
+		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
+		if !errors.Is(err, sqldb.ErrUnsupported) || !strings.Contains(err.Error(), "Galera") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a packet too small", func(t *testing.T) {
 		s := testenv.PrivateMariaDB(t, "max-allowed-packet=1M")
 		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
@@ -183,6 +202,16 @@ func TestOldAndUnsuitableServers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestUnixSockets(t *testing.T) {

@@ -147,7 +147,8 @@ func (c *sqliteConn) prepareFile(create bool) error {
 	case !create:
 		return &fault{kind: ErrSchema, cause: errors.New("the file is empty; deepcrawl migrate prepares it")}
 	}
-	for _, p := range []string{"PRAGMA page_size = 4096", fmt.Sprintf("PRAGMA application_id = %d", applicationID)} {
+	// Incremental: the room of deleted rows can be given back in small steps. It cannot be had later without writing the file anew.
+	for _, p := range []string{"PRAGMA page_size = 4096", "PRAGMA auto_vacuum = incremental", fmt.Sprintf("PRAGMA application_id = %d", applicationID)} {
 		if err := c.exec(p); err != nil {
 			return err
 		}
@@ -203,20 +204,60 @@ func (db *sqliteDB) identity(ctx context.Context) (durable, life string, err err
 	return inode(fi), "", nil
 }
 
+// compactPages is how many pages a step of compact moves: a write transaction of some milliseconds.
+const compactPages = 256
+
+// compact moves pages from the file's end into free ones, and cuts it. Between steps others have as long as a step took.
 func (db *sqliteDB) compact(ctx context.Context) error {
-	select {
-	case c, ok := <-db.writer:
-		if !ok {
-			return errClosed
-		}
-		defer func() { db.writer <- c }()
-		if err := c.exec("VACUUM"); err != nil {
+	for {
+		began := time.Now()
+		left, err := db.compactStep(ctx)
+		if err != nil || left == 0 {
 			return err
 		}
-		return c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	case <-ctx.Done():
-		return ctx.Err()
+		select {
+		case <-time.After(time.Since(began)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+}
+
+// compactStep returns how many free pages are left to be given back.
+func (db *sqliteDB) compactStep(ctx context.Context) (left int64, err error) {
+	var c *sqliteConn
+	select {
+	case w, ok := <-db.writer:
+		if !ok {
+			return 0, errClosed
+		}
+		c = w
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	s := &sqliteSession{c: c, home: db.writer, begin: stmtBeginImmediate}
+	defer func() { s.close(err == nil) }()
+	if mode, err := c.pragma("PRAGMA auto_vacuum"); err != nil || mode != 2 {
+		return 0, err // a file of an earlier release
+	}
+	if err := s.start(ctx); err != nil {
+		return 0, translate(err)
+	}
+	s.begun = true
+	if _, err := c.value(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", compactPages)); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	if left, err = c.pragma("PRAGMA freelist_count"); err != nil {
+		return 0, err
+	}
+	if _, err := s.run(stmtCommit, nil, nil); err != nil {
+		return 0, translate(err)
+	}
+	s.begun = false
+	if left == 0 {
+		_, err = c.value("PRAGMA wal_checkpoint(TRUNCATE)") // what others still read is cut later
+	}
+	return left, err
 }
 
 func (db *sqliteDB) close() error {
@@ -305,7 +346,17 @@ func (c *sqliteConn) value(text string) (driver.Value, error) {
 	if err := rows.Next(dest); err != nil {
 		return nil, translate(err)
 	}
-	return dest[0], nil
+	var first driver.Value
+	if len(dest) > 0 {
+		first = dest[0]
+	}
+	for err = error(nil); err == nil; { // some work with each row
+		err = rows.Next(dest)
+	}
+	if err != io.EOF {
+		return nil, translate(err)
+	}
+	return first, nil
 }
 
 func (c *sqliteConn) pragma(text string) (int64, error) {

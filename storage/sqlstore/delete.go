@@ -103,6 +103,5 @@ func (s *Store) deleteFrom(ctx context.Context, table string, id storage.RunID, 
 	return n, err
 }
 
-// Compact gives the room of deleted runs back to the system on SQLite, where nothing else does. It is for a process that has the file to
-// itself: others wait as long as copying the file takes.
+// Compact gives the room of deleted runs back to the system on SQLite, where nothing else does, in steps so small that claims hardly wait.
 func (s *Store) Compact(ctx context.Context) error { return doing(s.db.Compact(ctx), "compact") }
