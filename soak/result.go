@@ -65,6 +65,7 @@ type Figures struct {
 	Leaders       int            `json:"leaders"`
 	Slowest       float64        `json:"slowest_recovery_seconds"`
 	AllowedSlow   float64        `json:"allowed_recovery_seconds"`
+	Silence       float64        `json:"longest_silence_seconds"`
 	PeakMemory    int64          `json:"peak_memory_bytes"`
 	PeakSeats     int            `json:"peak_seats"`
 	LeastShare    float64        `json:"least_throughput_share"`
@@ -229,7 +230,7 @@ func (t *trial) result(v judge.Verdict, e judge.Evidence, terms judge.Terms) *Re
 			Pages: v.Figures.Pages, Requests: v.Figures.Requests, Seconds: v.Figures.Seconds, PerSecond: v.Figures.PerSecond,
 			PeakInFlight: v.Figures.Peak, Cap: t.o.HostCap, Repeats: v.Figures.Repeats, Explained: v.Figures.Explained,
 			LateRefused: v.Figures.Refused, Leaders: v.Figures.Leaders, Slowest: v.Figures.Slowest.Seconds(), AllowedSlow: terms.Recovery().Seconds(),
-			PeakMemory: v.Figures.PeakMemory, PeakSeats: v.Figures.PeakSeats, LeastShare: v.Figures.Worst, AllowedLeast: leastShare,
+			Silence: v.Figures.Silence.Seconds(), PeakMemory: v.Figures.PeakMemory, PeakSeats: v.Figures.PeakSeats, LeastShare: v.Figures.Worst, AllowedLeast: leastShare,
 			FaultsByKind: map[string]int{}, LogLines: len(e.Log), Acts: len(e.Acts), Samples: len(t.samples), SiteSeenPages: t.wanted,
 		},
 	}
@@ -275,7 +276,7 @@ func (r *Result) checks() []Check {
 	}
 	unmeasured := func(ok bool, s string) string {
 		if !ok {
-			return "not measured: the soak was too short for it"
+			return "its share not measured: no quiet time was long enough"
 		}
 		return s
 	}
@@ -293,7 +294,8 @@ func (r *Result) checks() []Check {
 		{Rule: judge.RuleLeaders, Means: "one leader at a time, with growing fences", Seen: fmt.Sprintf("the lead was taken %d times, %d acts", f.Leaders, f.Acts)},
 		{Rule: judge.RuleLog, Means: "no errors in the nodes' logs", Seen: fmt.Sprintf("%d lines", f.LogLines)},
 		{Rule: judge.RuleRecovery, Means: "what a dead node had returns in time", Seen: fmt.Sprintf("slowest %.1f s of %.0f s allowed", f.Slowest, f.AllowedSlow)},
-		{Rule: judge.RuleStall, Means: "throughput with the nodes left", Seen: unmeasured(f.LeastShare > 0, fmt.Sprintf("least %.2f of the usual, %.2f allowed", f.LeastShare, f.AllowedLeast))},
+		{Rule: judge.RuleStall, Means: "throughput with the nodes left, and no long silence", Seen: fmt.Sprintf("silent for %.1f s at most, %.0f s allowed; ", f.Silence, f.AllowedSlow) +
+			unmeasured(f.LeastShare > 0, fmt.Sprintf("least %.2f of the usual, %.2f allowed", f.LeastShare, f.AllowedLeast))},
 		{Rule: judge.RuleMemory, Means: "memory of a node within the bound", Seen: fmt.Sprintf("peak %d MB of %d", f.PeakMemory>>20, memoryBound>>20)},
 		{Rule: judge.RuleLeak, Means: "nothing left open without work", Seen: "goroutines and sockets"},
 		{Rule: judge.RuleExit, Means: "nodes end well when asked", Seen: fmt.Sprintf("%d nodes", r.Settings.Nodes)},

@@ -128,6 +128,15 @@ func TestDoctoredEvidenceHasExactlyItsViolation(t *testing.T) {
 			add(e, time.Second, func(h *web.Hit) { h.Gate = h.End.Add(2 * time.Second) })
 			add(e, time.Second, func(*web.Hit) {})
 		}, "started from 127.0.0.9 1s after the host told"},
+		"the site sees nothing": {judge.RuleStall, func(_ *testing.T, e *judge.Evidence) {
+			from := e.Hits[len(e.Hits)-1].End
+			add(e, 30*time.Second, func(*web.Hit) {})
+			for ms := 1000; ms < 29_000; ms += 2000 { // too seldom to tell a share
+				s := e.Samples[0]
+				s.At = from.Add(time.Duration(ms) * time.Millisecond)
+				e.Samples = append(e.Samples, s)
+			}
+		}, "no start within 30.01s"},
 		"the site sees too little": {judge.RuleStall, func(_ *testing.T, e *judge.Evidence) {
 			from := e.Hits[len(e.Hits)-1].End.Add(5 * time.Second)
 			for ms := 0; ms < 60_000; ms += 100 {

@@ -115,3 +115,45 @@ func awake(node string, lives []Life, from, to time.Time) bool {
 		return !slices.ContainsFunc(l.Frozen, func(f Span) bool { return f.From.Before(to) && f.To.After(from) })
 	})
 }
+
+// Silence finds times longer than Terms.Recovery in which no request was started although work waited for nothing but a worker,
+// whatever was done to nodes meanwhile. Pauses that hosts asked for, and the time in which the whole cluster was off the database or
+// coordination moved, do not count. It returns the longest.
+func (e Evidence) Silence(t Terms) (longest time.Duration, vs []Violation) {
+	excused := e.disturbed("")
+	starts := make([]time.Time, 0, len(e.Hits))
+	for _, h := range e.Hits {
+		starts = append(starts, h.Arrival)
+		if !h.Gate.IsZero() && !h.End.IsZero() {
+			excused = append(excused, Span{h.End, h.Gate})
+		}
+	}
+	slices.SortFunc(starts, time.Time.Compare)
+	for i := 1; i < len(starts); i++ {
+		from, to := starts[i-1], starts[i]
+		if to.Sub(from) < longest || !waited(e.Samples, from, to) {
+			continue
+		}
+		quiet := to.Sub(from) - covered(excused, from, to)
+		longest = max(longest, quiet)
+		if quiet > t.Recovery()+t.Late {
+			vs = append(vs, Violation{Rule: RuleStall, At: from, Detail: fmt.Sprintf("no start within %v, of which %v have no excuse, and there was work", to.Sub(from).Round(time.Millisecond), quiet.Round(time.Millisecond))})
+		}
+	}
+	return longest, vs
+}
+
+// waited says whether there was work at every moment that was looked at, and that was looked.
+func waited(samples []Sample, from, to time.Time) bool {
+	looked := false
+	for _, s := range samples {
+		if s.At.Before(from) || s.At.After(to) {
+			continue
+		}
+		if s.Ready == 0 {
+			return false
+		}
+		looked = true
+	}
+	return looked
+}

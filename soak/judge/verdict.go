@@ -56,6 +56,7 @@ type Figures struct {
 	Slowest    time.Duration // of the recoveries
 	Seconds    float64       // from the first request to the last end
 	PerSecond  float64       // requests
+	Silence    time.Duration // the longest without a start, see Evidence.Silence
 	PeakMemory int64         // bytes resident, of any node
 	PeakSeats  int
 	Worst      float64 // share of its throughput that the site saw least, see Starved; 0 when not measured
@@ -112,8 +113,11 @@ func Judge(e Evidence, t Terms) Verdict {
 	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
 	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.shaken(t), t)
-	vs = append(vs, starved...)
-	return Verdict{vs, e.figures(explained, recoveries, worst)}
+	silence, silent := e.Silence(t)
+	vs = append(append(vs, starved...), silent...)
+	f := e.figures(explained, recoveries, worst)
+	f.Silence = silence
+	return Verdict{vs, f}
 }
 
 // telling is how long it may take that an answer arrives, is read, and a transaction says so.
