@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"deepcrawl/soak/chaos"
 	"deepcrawl/soak/web"
 )
 
@@ -166,42 +168,55 @@ func (p *picture) throughput(hits []web.Hit) {
 	p.y = top + laneHeight + laneGap
 }
 
-// faults draws each fault as a bar on the lane of its node.
+// laneOf names the lane of a fault: its node, or the server that was harmed.
+func laneOf(f Fault) string {
+	switch {
+	case f.Node != "":
+		return f.Node
+	case f.Kind == chaos.DBRestart:
+		return "database"
+	}
+	return "Redis"
+}
+
+// faults draws each fault as a bar on its lane, with its name where there is room until the next.
 func (p *picture) faults(all []Fault) {
 	if len(all) == 0 {
 		return
 	}
 	fmt.Fprintf(&p.b, `<text class="head" x="%d" y="%d">faults</text>`, picLeft, p.y+10)
 	p.y += 18
-	lanes := map[string]int{}
-	var names []string
+	lanes := map[string][]Fault{}
 	for _, f := range all {
-		name := f.Node
-		if name == "" {
-			name = "servers"
-		}
-		if _, ok := lanes[name]; !ok {
-			lanes[name] = 0
-			names = append(names, name)
-		}
+		lanes[laneOf(f)] = append(lanes[laneOf(f)], f)
 	}
-	slices.Sort(names)
-	for i, name := range names {
-		lanes[name] = p.y + i*20
-		p.label(lanes[name]+12, name)
-	}
-	for _, f := range all {
-		name := f.Node
-		if name == "" {
-			name = "servers"
+	names := slices.Sorted(maps.Keys(lanes))
+	for _, name := range names {
+		lane := lanes[name]
+		slices.SortFunc(lane, func(a, b Fault) int { return a.At.Compare(b.At) })
+		p.label(p.y+12, name)
+		for i, f := range lane {
+			x, room := p.x(f.At), float64(picWidth)
+			if i+1 < len(lane) {
+				room = p.x(lane[i+1].At)
+			}
+			fmt.Fprintf(&p.b, `<rect class="fault" x="%.1f" y="%d" width="%.1f" height="15"><title>%s %s</title></rect>`,
+				x, p.y, max(p.x(f.To)-x, 3), template.HTMLEscapeString(string(f.Kind)), template.HTMLEscapeString(f.Note))
+			p.small(x, room, string(f.Kind))
 		}
-		y := lanes[name]
-		x := p.x(f.At)
-		fmt.Fprintf(&p.b, `<rect class="fault" x="%.1f" y="%d" width="%.1f" height="15"><title>%s %s</title></rect>`,
-			x, y, max(p.x(f.To)-x, 3), template.HTMLEscapeString(string(f.Kind)), template.HTMLEscapeString(f.Note))
-		fmt.Fprintf(&p.b, `<text class="small" x="%.1f" y="%d">%s</text>`, x+4, y+11, template.HTMLEscapeString(string(f.Kind)))
+		p.y += 20
 	}
-	p.y += len(names)*20 + laneGap/2
+	p.y += laneGap / 2
+}
+
+// letter is about the width of one of the small text.
+const letter = 5.6
+
+// small writes a word on the present lane if it ends before room.
+func (p *picture) small(x, room float64, word string) {
+	if x+4+letter*float64(len(word)) < room {
+		fmt.Fprintf(&p.b, `<text class="small" x="%.1f" y="%d">%s</text>`, x+4, p.y+11, template.HTMLEscapeString(word))
+	}
 }
 
 // modes draws the mode of coordination over the time.
@@ -217,9 +232,10 @@ func (p *picture) modes(r *Result) {
 			j++
 		}
 		x, end := p.x(r.samples[i].At), p.x(r.samples[min(j+1, len(r.samples)-1)].At)
-		mode := template.HTMLEscapeString(r.samples[i].Mode)
-		fmt.Fprintf(&p.b, `<rect class="mode mode-%s" x="%.1f" y="%d" width="%.1f" height="15"><title>%s, epoch %d</title></rect>`, mode, x, p.y, max(end-x, 1), mode, r.samples[i].Epoch)
-		fmt.Fprintf(&p.b, `<text class="small" x="%.1f" y="%d">%s</text>`, x+4, p.y+11, mode)
+		mode := r.samples[i].Mode
+		fmt.Fprintf(&p.b, `<rect class="mode mode-%[1]s" x="%.1[2]f" y="%[3]d" width="%.1[4]f" height="15"><title>%[1]s, epoch %[5]d</title></rect>`,
+			template.HTMLEscapeString(mode), x, p.y, max(end-x, 1), r.samples[i].Epoch)
+		p.small(x, end, mode)
 		i = j + 1
 	}
 	p.y += 20 + laneGap/2
