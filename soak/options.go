@@ -62,6 +62,8 @@ type Options struct {
 	Executable string // the binary whose nodes are tried
 	// Setup makes the tables in a database and orders the runs: it is the product's own code.
 	Setup func(ctx context.Context, dsn string, o Order) (runs []int64, err error)
+	// Begin is called once the site listens, to say what will be done; it may be nil.
+	Begin func()
 	// Say gets lines for the person who watches; Progress the state of things every half second. Either may be nil.
 	Say      func(line string)
 	Progress func(Progress)
@@ -84,7 +86,8 @@ type Run struct {
 	Tenant, Agent string
 	Seeds         []string
 	Profile       string
-	MaxPages      int // 0: all
+	MaxPages      int     // 0: all
+	PerSecond     float64 // starts a host may see of it; 0: any
 }
 
 // Progress is how a soak stands.

@@ -105,7 +105,7 @@ const (
 	// lateBound is how late a busy machine may make a process.
 	lateBound = 300 * time.Millisecond
 	// leastShare is the share of the usual throughput, scaled to the nodes left, that a site must see.
-	leastShare = 0.4
+	leastShare = 0.25
 )
 
 // conclude collects the evidence and has it judged.
@@ -120,10 +120,7 @@ func (t *trial) conclude(ctx context.Context, failure error) (*Result, error) {
 		e.Tariffs[tenant.Name] = judge.Tariff{Parallel: tenant.Parallel, Workers: tenant.Workers}
 	}
 	for i, r := range t.order.Runs {
-		o := judge.Ordered{ID: t.ids[i], Tenant: r.Tenant, Agent: r.Agent, MaxPages: r.MaxPages, Seats: t.o.Nodes * t.o.Workers}
-		if r.Profile == "gentle" {
-			o.PerSecond = 1
-		}
+		o := judge.Ordered{ID: t.ids[i], Tenant: r.Tenant, Agent: r.Agent, MaxPages: r.MaxPages, Seats: t.o.Nodes * t.o.Workers, PerSecond: r.PerSecond}
 		e.Ordered = append(e.Ordered, o)
 	}
 	for _, n := range t.nodes {
@@ -281,7 +278,7 @@ func (r *Result) checks() []Check {
 		return s
 	}
 	all := []Check{
-		{Rule: judge.RuleRun, Means: "every run is done, with no work left", Seen: fmt.Sprintf("%d runs", r.Settings.Runs+1)},
+		{Rule: judge.RuleRun, Means: "every run is done, with no work left", Seen: fmt.Sprintf("%d runs", r.Settings.Runs+2)},
 		{Rule: judge.RuleMissed, Means: "every page was seen by every run", Seen: fmt.Sprintf("%d pages", f.Pages)},
 		{Rule: judge.RuleLedger, Means: "every URL is in one state that the site explains", Seen: fmt.Sprintf("%d URLs a run", f.SiteSeenPages)},
 		{Rule: judge.RuleRepeated, Means: "no page was requested twice without a reason", Seen: fmt.Sprintf("%d repeats, %d in flight at a dead node", f.Repeats, f.Explained)},
@@ -289,7 +286,7 @@ func (r *Result) checks() []Check {
 		{Rule: judge.RuleCap, Means: "in flight to a host never above the cap", Seen: fmt.Sprintf("peak %d of %d", peak, f.Cap)},
 		{Rule: judge.RuleDisallowed, Means: "robots.txt was kept", Seen: fmt.Sprintf("%d requests", f.Requests)},
 		{Rule: judge.RuleGate, Means: "no start while a host had asked for a pause", Seen: fmt.Sprintf("%d pauses", r.pauses())},
-		{Rule: judge.RuleRate, Means: "the shared rate was kept in every window", Seen: "1 run at 1 a second"},
+		{Rule: judge.RuleRate, Means: "the shared rate was kept in every window", Seen: "2 runs at 1 a second: by profile, and by crawl-delay"},
 		{Rule: judge.RuleTariff, Means: "active runs and seats within the tariff", Seen: fmt.Sprintf("%d moments, up to %d seats", f.Samples, f.PeakSeats)},
 		{Rule: judge.RuleLeaders, Means: "one leader at a time, with growing fences", Seen: fmt.Sprintf("the lead was taken %d times, %d acts", f.Leaders, f.Acts)},
 		{Rule: judge.RuleLog, Means: "no errors in the nodes' logs", Seen: fmt.Sprintf("%d lines", f.LogLines)},

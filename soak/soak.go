@@ -70,6 +70,9 @@ func (t *trial) execute(ctx context.Context) (res *Result, err error) {
 			err = errors.Join(err, e)
 		}
 	}()
+	if t.o.Begin != nil {
+		t.o.Begin()
+	}
 	if t.ground, err = newGround(ctx, &t.o); err != nil {
 		return nil, err
 	}
@@ -117,7 +120,7 @@ func siteConfig(o *Options) web.Config {
 	return web.Config{
 		Seed: o.Seed, Pages: pages, PageBytes: 6000, Hosts: hosts, Latency: o.Latency, SlowShare: 0.02, SlowLatency: 4 * max(o.Latency, 50*time.Millisecond),
 		GzipShare: 0.2, Sitemap: true, SitemapEntries: max(pages/2, 50), Orphans: max(pages/20, 1), Variants: true, CrossHost: true,
-		Robots: web.Robots{Private: min(max(pages/20, 2), 20)},
+		Robots: web.Robots{Private: min(max(pages/20, 2), 20), CrawlDelay: crawlDelay, DelayFor: delayedAgent},
 		Errors: web.ErrorMix{
 			NotFound: 0.04, Gone: 0.01, Redirect: 0.05, Big: 0.01, Drip: 0.01, Fails: 2 * few, Reset: few,
 			Unavailable: few, TooMany: few, TooManyDate: few,
@@ -154,11 +157,17 @@ func (t *trial) serveSite() (stop func() error, err error) {
 	}), nil
 }
 
-// gentlePages is the page limit of the run that has a rate.
+// gentlePages is the page limit of the runs that have a rate.
 const gentlePages = 8
 
-// newOrder is what is crawled: runs of the whole site by several tenants, the first of which may have but one at a time, and a
-// gentle run with a page limit and a rate.
+// The site's robots.txt asks one agent for a delay between its requests.
+const (
+	delayedAgent = "SoakDelay"
+	crawlDelay   = time.Second
+)
+
+// newOrder is what is crawled: runs of the whole site by several tenants, the first of which may have but one at a time, and two
+// runs with a page limit: a gentle one, whose profile has a rate, and one that robots.txt asks for a delay.
 func newOrder(o *Options, urls []string) Order {
 	seats := max(2, o.Nodes*o.Workers*2/3)
 	var order Order
@@ -173,7 +182,10 @@ func newOrder(o *Options, urls []string) Order {
 		order.Runs = append(order.Runs, Run{Tenant: order.Tenants[i%tenants].Name, Agent: fmt.Sprintf("SoakRun/%d", i+1), Seeds: urls, Profile: "normal"})
 	}
 	order.Runs = append(order.Runs, Run{
-		Tenant: order.Tenants[tenants-1].Name, Agent: "SoakRun/gentle", Seeds: urls[:1], Profile: "gentle", MaxPages: min(gentlePages, o.Pages),
+		Tenant: order.Tenants[tenants-1].Name, Agent: "SoakRun/gentle", Seeds: urls[:1], Profile: "gentle", MaxPages: min(gentlePages, o.Pages), PerSecond: 1,
+	}, Run{
+		Tenant: order.Tenants[tenants-1].Name, Agent: delayedAgent + "/1", Seeds: urls[len(urls)-1:], Profile: "normal", MaxPages: min(gentlePages, o.Pages),
+		PerSecond: 1 / crawlDelay.Seconds(),
 	})
 	return order
 }
@@ -293,7 +305,7 @@ func (t *trial) sample(ctx context.Context) (judge.Sample, bool) {
 // tell reports progress.
 func (t *trial) tell(phase string) {
 	p := Progress{
-		Phase: phase, Since: time.Since(t.began), Requests: t.site.Requests(), Wanted: t.wanted*t.o.Runs + gentlePages, InFlight: t.site.InFlight(),
+		Phase: phase, Since: time.Since(t.began), Requests: t.site.Requests(), Wanted: t.wanted*t.o.Runs + 2*gentlePages, InFlight: t.site.InFlight(),
 		Runs: map[string]int{},
 	}
 	for _, n := range t.nodes {

@@ -120,17 +120,19 @@ func (p *program) clusterSoak(c *cli.Context) error {
 	}
 	view := &soakView{p: p, quiet: c.Bool("json")}
 	o.Say, o.Progress = view.say, view.progress
-	o.Say(fmt.Sprintf("%d nodes of %d workers on %s, %d runs of %d pages, host cap %d, seed %d", o.Nodes, o.Workers, soakDatabase(o.DB), o.Runs, o.Pages, o.HostCap, o.Seed))
-	if o.Redis != "" {
-		where := config.Mask(o.Redis)
-		if o.Redis == soak.Private {
-			where = "a private server"
+	o.Begin = func() {
+		o.Say(fmt.Sprintf("%d nodes of %d workers on %s, %d runs of %d pages, host cap %d, seed %d", o.Nodes, o.Workers, soakDatabase(o.DB), o.Runs, o.Pages, o.HostCap, o.Seed))
+		if o.Redis != "" {
+			where := config.Mask(o.Redis)
+			if o.Redis == soak.Private {
+				where = "a private server"
+			}
+			o.Say("coordination on Redis: " + where)
 		}
-		o.Say("coordination on Redis: " + where)
-	}
-	o.Say("times: " + o.Times.String())
-	if line := o.Spared(); line != "" {
-		o.Say(line)
+		o.Say("times: " + o.Times.String())
+		if line := o.Spared(); line != "" {
+			o.Say(line)
+		}
 	}
 	res, err := soak.Execute(c.Context, o)
 	view.clear()

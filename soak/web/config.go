@@ -89,8 +89,10 @@ type Robots struct {
 	// disallowed, except every second one, which a longer Allow rule permits.
 	// Page n links to private page n.
 	Private int
-	// CrawlDelay is announced to all agents, in seconds with up to three decimals.
+	// CrawlDelay is announced to all agents or to DelayFor, in seconds with up to three decimals.
 	CrawlDelay time.Duration
+	// DelayFor, when not empty, is the one agent that it is announced to, by product token; the rest holds for it too.
+	DelayFor string
 	// Status, when not 0, is answered instead, the first Times times for each
 	// agent, or always when Times is 0.
 	Status int

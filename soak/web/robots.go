@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // robots answers for /robots.txt.
@@ -32,14 +33,24 @@ func (x *exchange) robots() {
 // robotsText writes the rules of Config.Robots.
 func (s *Site) robotsText(o origin) string {
 	var b strings.Builder
-	b.WriteString("# synthetic site\nUser-agent: *\n")
-	if s.cfg.Robots.Private > 0 {
-		b.WriteString("Disallow: /private/\nAllow: /private/open-\n")
-	} else {
-		b.WriteString("Disallow:\n")
+	b.WriteString("# synthetic site\n")
+	group := func(agent string, delay time.Duration) {
+		b.WriteString("User-agent: " + agent + "\n")
+		if s.cfg.Robots.Private > 0 {
+			b.WriteString("Disallow: /private/\nAllow: /private/open-\n")
+		} else {
+			b.WriteString("Disallow:\n")
+		}
+		if delay > 0 {
+			b.WriteString("Crawl-delay: " + strconv.FormatFloat(delay.Seconds(), 'f', -1, 64) + "\n")
+		}
 	}
-	if d := s.cfg.Robots.CrawlDelay; d > 0 {
-		b.WriteString("Crawl-delay: " + strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "\n")
+	if agent := s.cfg.Robots.DelayFor; agent != "" {
+		group(agent, s.cfg.Robots.CrawlDelay)
+		b.WriteString("\n")
+		group("*", 0)
+	} else {
+		group("*", s.cfg.Robots.CrawlDelay)
 	}
 	if s.cfg.Sitemap {
 		b.WriteString("\nSitemap: " + string(o) + "/sitemap.xml\n")
