@@ -19,7 +19,8 @@ type Options struct {
 	StatementTimeout time.Duration
 	// IdleTimeout is how long the server lets a transaction stay open without a statement. 0: 30 s. SQLite has none.
 	IdleTimeout time.Duration
-	// RoundTrip, when set, is called each time a connection waits for the server after it has sent something.
+	// RoundTrip, when set, is called each time a connection waits for the server after it has sent something; for SQLite, which
+	// has none, at the end of each transaction.
 	RoundTrip func()
 	// Retry, when set, is called with the cause each time a transaction is run again.
 	Retry func(error)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,6 +65,7 @@ func openPostgres(ctx context.Context, a address, opt *Options) (backend, error)
 				return countTrips(c, opt.RoundTrip), err
 			}
 		}
+		cfg.ShouldPing = shouldPing
 		return pgxpool.NewWithConfig(ctx, cfg)
 	}
 	if db.rw, err = open(opt.Writers); err != nil {
@@ -78,6 +80,17 @@ func openPostgres(ctx context.Context, a address, opt *Options) (backend, error)
 		return nil, translate(err)
 	}
 	return db, nil
+}
+
+// shouldPing says whether a connection from the pool is to be tried with an empty statement. pgx does so after a second without use,
+// which for a node without work doubles what it asks of the server; what the kernel knows of the connection is enough, and when
+// it knows of an end or of a word not asked for, the statement finds out. TLS may have said something of its own.
+func shouldPing(_ context.Context, p pgxpool.ShouldPingParams) bool {
+	if p.IdleDuration < time.Second {
+		return false
+	}
+	ok, known := alive(p.Conn.PgConn().Conn())
+	return !known || !ok
 }
 
 // parseFault is pgx's message without the address it repeats.
@@ -301,6 +314,14 @@ func countTrips(c net.Conn, trip func()) net.Conn {
 		return nil
 	}
 	return &tripConn{Conn: c, trip: trip}
+}
+
+// SyscallConn lets the drivers look whether an idle connection has ended.
+func (c *tripConn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (c *tripConn) Write(b []byte) (int, error) {

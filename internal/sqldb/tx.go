@@ -140,6 +140,9 @@ func (db *DB) run(ctx context.Context, open func(context.Context) (session, erro
 	reconnected := 0
 	for attempt := 1; ; attempt++ {
 		unknown, err := attemptOnce(ctx, open, fn)
+		if db.dialect == SQLite && db.opt.RoundTrip != nil {
+			db.opt.RoundTrip()
+		}
 		switch {
 		case err == nil:
 			return nil
