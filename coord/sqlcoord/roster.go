@@ -81,12 +81,14 @@ func (c *Coord) adopt(tx *sqldb.Tx, h *head) error {
 
 // Beat implements coord.Roster.
 func (c *Coord) Beat(ctx context.Context, b coord.Beat) (out coord.BeatReply, err error) {
+	var h head
+	var beaten *sqldb.Count
 	err = c.do(ctx, func(tx *sqldb.Tx, inode string) error {
-		h := head{c: c, inode: inode}
+		h = head{c: c, inode: inode}
 		out = coord.BeatReply{}
 		h.session(tx, "session_lock", b.Member)
 		// One that is not live, or has beaten further, is met by no row: what follows then is only read.
-		beaten := tx.Exec(c.set.Get("session_beat"), string(b.Member.Node), int64(b.Member.Incarnation), int64(b.Seq), encodeHealth(b.Redis), encodeFacts(b.Facts))
+		beaten = tx.Exec(c.set.Get("session_beat"), string(b.Member.Node), int64(b.Member.Incarnation), int64(b.Seq), encodeHealth(b.Redis), encodeFacts(b.Facts))
 		if b.Ack != nil || len(b.Gates) > 0 {
 			h.authority(tx, "authority")
 			if err := tx.Flush(); err != nil {
@@ -109,20 +111,20 @@ func (c *Coord) Beat(ctx context.Context, b coord.Beat) (out coord.BeatReply, er
 			out.Gates = append(out.Gates, g.Read(key, 0))
 			return nil
 		}, int64(b.Since)-core.GateOverlap.Microseconds())
-		if err := tx.Flush(); err != nil {
-			return err
-		}
-		if beaten.N == 0 {
-			return fmt.Errorf("beat of %s: %w", b.Member, core.CheckBeat(0, h.row, h.known, b.Seq))
-		}
-		out.Authority, out.DB, out.Now, out.Acked, out.Prev = h.auth, h.server, h.now, h.row.Acked, h.row.Seq
-		for i := range out.Gates {
-			g := &out.Gates[i]
-			g.For = time.Duration(max(g.At-h.now, 0)) * time.Microsecond
-		}
-		return nil
+		return nil // with the COMMIT it is one round trip
 	})
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	if beaten.N == 0 {
+		return out, fmt.Errorf("beat of %s: %w", b.Member, core.CheckBeat(0, h.row, h.known, b.Seq))
+	}
+	out.Authority, out.DB, out.Now, out.Acked, out.Prev = h.auth, h.server, h.now, h.row.Acked, h.row.Seq
+	for i := range out.Gates {
+		g := &out.Gates[i]
+		g.For = time.Duration(max(g.At-h.now, 0)) * time.Microsecond
+	}
+	return out, nil
 }
 
 // beatMore writes the ack and the gates of a beat.
