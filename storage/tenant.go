@@ -22,7 +22,7 @@ type Tenant struct {
 	Name      string // letters, digits, '-', '_', '.'; up to 64
 	Tariff    string
 	Suspended bool // its runs are not served
-	Deleting  bool // being removed: not served, not listed
+	Deleting  bool // being removed: not served
 	Created   time.Time
 }
 
@@ -47,10 +47,10 @@ type Tenants interface {
 	PutTenant(ctx context.Context, t Tenant) error
 	// Tenant returns one with its tariff; ErrNotFound.
 	Tenant(ctx context.Context, name string) (Tenant, Tariff, error)
-	// Tenants lists them by name.
+	// Tenants lists them by name, those being deleted too: somebody may have to go on with it.
 	Tenants(ctx context.Context) ([]Tenant, error)
 	// DeleteTenant removes everything of a tenant in small pieces, as DeleteRun does for a run (active runs are cancelled first);
-	// it MUST be called until done. From the first call on the tenant is not listed and takes no new runs or schedules.
+	// it MUST be called until done; another process may go on with it. From the first call on the tenant takes no new runs or schedules.
 	// ErrState for DefaultTenant, ErrNotFound.
 	DeleteTenant(ctx context.Context, name string, limit int) (done bool, err error)
 	// StoredPages is the number of pages stored of a tenant over all its runs: those requested, so fetched and failed ones, as they

@@ -67,7 +67,7 @@ func (p *program) tenantCommand() *cli.Command {
 type tenantRow struct {
 	Tenant      string  `json:"tenant"`
 	Tariff      string  `json:"tariff"`
-	State       string  `json:"state"` // active, suspended
+	State       string  `json:"state"` // active, suspended, deleting
 	Active      int     `json:"active"`
 	Waiting     int     `json:"waiting"`
 	StoredPages int64   `json:"stored_pages"`
@@ -76,7 +76,10 @@ type tenantRow struct {
 
 func newTenantRow(t storage.Tenant) tenantRow {
 	r := tenantRow{Tenant: t.Name, Tariff: t.Tariff, State: "active", Created: isoTime(t.Created)}
-	if t.Suspended {
+	switch {
+	case t.Deleting:
+		r.State = "deleting"
+	case t.Suspended:
 		r.State = "suspended"
 	}
 	return r
@@ -239,12 +242,17 @@ func (p *program) tenantDelete(c *cli.Context) error {
 		return usagef("delete: %s cannot be deleted, one-shot crawls belong to it; deepcrawl run delete deletes runs", name)
 	}
 	return p.withStore(c, mustExist, func(st storage.Store) error {
-		for done := false; !done; {
+		begun := false
+		for done := false; !done; begun = true {
 			if c.Context.Err() != nil {
-				return c.Context.Err()
+				return fmt.Errorf("tenant %s is deleted in part; the leading node goes on, and so does deepcrawl tenant delete %s: %w", name, name, c.Context.Err())
 			}
 			var err error
-			if done, err = st.DeleteTenant(c.Context, name, deleteBatch); err != nil {
+			done, err = st.DeleteTenant(c.Context, name, deleteBatch)
+			if begun && errors.Is(err, storage.ErrNotFound) {
+				break // a leading node was through first
+			}
+			if err != nil && c.Context.Err() == nil {
 				return ofTenant(name, err)
 			}
 		}

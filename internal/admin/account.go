@@ -172,7 +172,9 @@ func (q *request) tenants() ([]string, error) {
 	list, err := q.s.Store.Tenants(q.r.Context())
 	names := make([]string, 0, len(list))
 	for _, t := range list {
-		names = append(names, t.Name)
+		if !t.Deleting {
+			names = append(names, t.Name)
+		}
 	}
 	return names, err
 }

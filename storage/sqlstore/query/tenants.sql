@@ -23,7 +23,7 @@ SELECT t.name, t.tariff, t.suspended, t.deleting, t.created, f.parallel_runs, f.
 FROM tenant t JOIN tariff f ON f.name = t.tariff WHERE t.name = :name
 
 -- name: tenant_list
-SELECT t.name, t.tariff, t.suspended, t.deleting, t.created FROM tenant t WHERE t.deleting = 0 ORDER BY t.name
+SELECT t.name, t.tariff, t.suspended, t.deleting, t.created FROM tenant t ORDER BY t.name
 
 -- name: tenant_hold
 -- in: name text
