@@ -107,16 +107,17 @@ func (q *queue) unpop(c storage.Claim) {
 }
 
 const (
-	claimAhead    = time.Second // claims taken ahead: what can start within this time
-	rateWindow    = time.Second / 4
-	keepUnused    = time.Minute // a run nobody here serves is remembered this long
-	minAhead      = 8
-	maxAhead      = 200
-	maxOpenHosts  = 64 // hosts of a run whose claims are held at a time
-	frontierPoll  = time.Second
-	longWait      = 10 * time.Second // claims of a host that waits longer go back to the store
-	slotRetry     = 100 * time.Millisecond
-	maxCrawlDelay = 30 * time.Second
+	claimAhead     = time.Second // claims taken ahead: what can start within this time
+	rateWindow     = time.Second / 4
+	keepUnused     = time.Minute // a run nobody here serves is remembered this long
+	minAhead       = 8
+	maxAhead       = 200
+	maxBannedAhead = 1000
+	maxOpenHosts   = 64 // hosts of a run whose claims are held at a time
+	frontierPoll   = time.Second
+	longWait       = 10 * time.Second // claims of a host that waits longer go back to the store
+	slotRetry      = 100 * time.Millisecond
+	maxCrawlDelay  = 30 * time.Second
 )
 
 func (l *life) newJob(run storage.Run) (*job, error) {

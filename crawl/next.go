@@ -38,7 +38,7 @@ func (j *job) next(c *crew) (s start, ok bool) {
 			continue
 		}
 		if j.life.bans.has(s.queue.host) {
-			j.giveUp(s.claim, ReasonBanned)
+			j.giveUpAll(s, ReasonBanned)
 			continue
 		}
 		if !j.robotsAllow(c.ctx, s) {
@@ -188,6 +188,9 @@ func (j *job) refill(q *queue) {
 		target = max(int(q.rate*claimAhead.Seconds()), 2*j.runKey.Cap)
 	}
 	target = min(max(target, minAhead), maxAhead)
+	if j.life.bans.has(q.host) {
+		target = maxBannedAhead // they need no request
+	}
 	if q.left() > target/2 {
 		return
 	}
@@ -570,6 +573,16 @@ func latest(times ...time.Time) time.Time {
 func (j *job) heedPause(ctx context.Context, key coord.Key, p *robots.Policy) {
 	if d := p.PauseUntil.Sub(j.life.cfg.Now()); d > 0 {
 		j.life.pause(ctx, key, d, "robots.txt asked to wait")
+	}
+}
+
+// giveUpAll finishes a claim without a request, and all that are buffered of its host.
+func (j *job) giveUpAll(s start, why storage.Reason) {
+	j.mu.Lock()
+	rest := j.takeBuffered(s.queue)
+	j.mu.Unlock()
+	for _, c := range append(rest, s.claim) {
+		j.giveUp(c, why)
 	}
 }
 
