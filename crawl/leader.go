@@ -17,6 +17,7 @@ const LeaderLease = "leader"
 
 const (
 	watchEvery   = 2 * time.Second
+	leadEvery    = 6 * time.Second // between attempts to lead while another does: short beside the lease a dead leader leaves
 	reclaimBatch = 1000
 	pruneBatch   = 2000
 	pruneLongest = time.Second // of one turn of pruning, so that other duties are not kept waiting
@@ -37,6 +38,7 @@ func duties() []duty {
 		{"schedules", 5 * time.Second, (*leader).schedules},
 		{"hung runs", time.Minute, (*leader).closeHung},
 		{"prune", 10 * time.Second, (*leader).prune},
+		{"deletions", time.Minute, (*leader).deletions},
 		{"fairness", fairWindow, (*leader).fairness},
 	}
 }
@@ -71,6 +73,7 @@ type clusterStore interface {
 func (l *life) watch(ctx context.Context) {
 	var lease coord.Lease
 	var lead *leader
+	var tried time.Time
 	if l.cluster == nil {
 		return
 	}
@@ -83,7 +86,8 @@ func (l *life) watch(ctx context.Context) {
 			}
 			l.refreshJobs(ctx)
 		}
-		if l.cfg.Lead {
+		if now := l.cfg.Now(); l.cfg.Lead && (lead != nil || now.Sub(tried) >= leadEvery) {
+			tried = now
 			lease, lead = l.lead(ctx, lease, lead)
 			l.leading.Store(lead != nil)
 		}
@@ -290,6 +294,31 @@ func (d *leader) fairness(ctx context.Context) error {
 	d.life.fairness.Store(f)
 	if len(f.Starved) > 0 {
 		d.life.log.Warn("runs got less than half of their share", "runs", f.Starved, "jain", f.Jain)
+	}
+	return nil
+}
+
+// deletions goes on with tenants whose deletion was interrupted, in small pieces.
+func (d *leader) deletions(ctx context.Context) error {
+	list, err := d.life.cluster.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	began := d.life.cfg.Now()
+	for _, t := range list {
+		if !t.Deleting {
+			continue
+		}
+		for done := false; !done; {
+			if done, err = d.life.cluster.DeleteTenant(ctx, t.Name, pruneBatch); err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return fmt.Errorf("delete tenant %s: %w", t.Name, err)
+			}
+			done = done || err != nil // who began it was through first
+			if d.life.cfg.Now().Sub(began) > pruneLongest {
+				return nil
+			}
+		}
+		d.life.log.Info("deleted", "tenant", t.Name)
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type life struct {
 	roomAt time.Time
 
 	leading  atomic.Bool
+	shown    atomic.Bool // the last pick had runs to choose from
 	late     atomic.Int64
 	picks    atomic.Int64
 	wasted   atomic.Int64
@@ -202,7 +203,7 @@ func (l *life) findWork(ctx context.Context) (seat storage.Seat, run storage.Run
 	defer func() { <-l.looking }()
 	for began := l.cfg.Now(); ctx.Err() == nil; {
 		wake := l.wakeChannel()
-		if l.mayStore() == nil {
+		if l.mayStore() == nil && !l.nothingToDo(ctx) {
 			var err error
 			if seat, run, occupied, ok, err = l.pick(ctx, nil); err != nil {
 				if ctx.Err() == nil {
@@ -229,6 +230,16 @@ func (l *life) findWork(ctx context.Context) (seat storage.Seat, run storage.Run
 	return seat, run, 0, false
 }
 
+// nothingToDo says that there is no unfinished run: it asks once where a pick asks twice. Only where the last pick was shown no run
+// is that worth a question.
+func (l *life) nothingToDo(ctx context.Context) bool {
+	if l.shown.Load() || l.cluster == nil || l.cfg.Only != 0 {
+		return false
+	}
+	list, err := l.cluster.Unfinished(ctx, 1)
+	return err == nil && len(list) == 0
+}
+
 // pick takes a seat on the run that fairness names.
 func (l *life) pick(ctx context.Context, held *storage.Seat) (seat storage.Seat, run storage.Run, occupied int, ok bool, err error) {
 	now := l.cfg.Now()
@@ -243,7 +254,10 @@ func (l *life) pick(ctx context.Context, held *storage.Seat) (seat storage.Seat,
 	}
 	l.mu.Unlock()
 	var idle []idleRun // of the last call: choose may be called again
+	shown := false
+	defer func() { l.shown.Store(shown) }()
 	choose := func(all []storage.Candidate) int {
+		shown = true
 		runs, index := make([]fair.Run, 0, len(all)), make([]int, 0, len(all))
 		idle = idle[:0]
 		for i, c := range all {

@@ -70,7 +70,7 @@ const (
 	defaultTurn       = 2 * time.Second
 	idlePoll          = time.Second     // between looks for work while idle
 	idleSlow          = 2 * time.Second // the same after idleLong without any
-	idleLong          = 20 * time.Second
+	idleLong          = 5 * time.Second
 	rejoinPause       = time.Second     // between sessions, after a fencing
 	storeRetryFirst   = time.Second / 4 // while the database does not answer
 	storeRetryMost    = 5 * time.Second
