@@ -249,6 +249,27 @@ func TestOperatorsSteerRunningNodes(t *testing.T) {
 			t.Errorf("%v: got %s", err, out)
 		}
 	})
+	t.Run("the URLs of a banned host are excluded many at a time", func(t *testing.T) {
+		t.Parallel()
+		const pages = 20_000
+		site, urls, _ := webSite(t, web.Config{Seed: 25, Pages: pages, PageBytes: 500, Sitemap: true, SitemapEntries: 5000})
+		db := "sqlite:" + filepath.Join(t.TempDir(), "deepcrawl.db")
+		do, stop := cluster(t, db, "a")
+		defer stop()
+		do("run", "add", urls[0], "--profile", "gentle")
+		await(t, "a request for a page", func() bool { return site.Requests() > 8 })
+		do("host", "ban", urls[0])
+		began := time.Now()
+		await(t, "the end of the run", func() bool { return strings.Contains(do("run", "list", "--json"), `"state": "done"`) })
+		took := time.Since(began)
+		t.Logf("%d URLs were excluded in %v", pages, took)
+		if took > 30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := site.Requests(); n > pages/2 {
+			t.Errorf("%d requests", n)
+		}
+	})
 	t.Run("a changed tariff takes effect on running crawls", func(t *testing.T) {
 		t.Parallel()
 		_, first := slow(t, 23)

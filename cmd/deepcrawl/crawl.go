@@ -252,7 +252,7 @@ func (p *program) work(c *cli.Context, cfg *config.Config, st storage.Store, cl 
 	var node *crawl.Node
 	cl.facts = p.nodeFacts(cfg, 1, 0, func() crawl.Stats { return node.Stats() })
 	node, err = crawl.New(p.nodeConfig(cfg, st, cl, crawl.Config{
-		Only: run.ID, Log: log, Join: p.join(cl, coord.Options{Log: log}),
+		Only: run.ID, MayStore: mayStore(cfg), Log: log, Join: p.join(cl, coord.Options{Log: log}),
 	}))
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 const (
 	leastFree  = 200_000_000 // bytes
 	leastShare = 50          // a fiftieth of the disk: 2 %
+	// Of a disk smaller than this a fiftieth is less than a batch of results takes: there the database finds out.
+	smallestDisk = 64_000_000
 )
 
 // mayStore is crawl.Config.MayStore for the disk of an embedded database. A server's disk cannot be seen from here: there its own
@@ -29,7 +31,7 @@ func mayStore(cfg *config.Config) func() error {
 			return nil // the database itself will say what is wrong
 		}
 		size, free := uint64(st.Bsize)*st.Blocks, uint64(st.Bsize)*st.Bavail
-		if least := min(leastFree, size/leastShare); free < least {
+		if least := min(leastFree, size/leastShare); size >= smallestDisk && free < least {
 			return fmt.Errorf("disk: %s free of %s where %s is; work goes on at %s", diskSize(free), diskSize(size), filepath.Base(path), diskSize(least))
 		}
 		return nil

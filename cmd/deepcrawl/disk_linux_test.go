@@ -23,14 +23,7 @@ func TestNodePausesWhileTheDiskIsNearlyFull(t *testing.T) {
 	p := start(t, dir, "node", "--forever", "--node-id", "d1")
 	await(t, "requests", func() bool { return site.Requests() > 100 })
 
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		t.Fatal(err)
-	}
-	ballast := filepath.Join(dir, "ballast") // leaves 4 MB, which is less than 2 % of the disk
-	if err := os.WriteFile(ballast, bytes.Repeat([]byte{1}, int(st.Bavail)*int(st.Bsize)-4_000_000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ballast := fill(t, dir)
 	if took := quiet(t, site.Requests); took > soon {
 		t.Errorf("requests for %v after the disk was nearly full", took)
 	}
@@ -61,6 +54,42 @@ func TestNodePausesWhileTheDiskIsNearlyFull(t *testing.T) {
 	if code := p.end(t); code != exitOK {
 		t.Errorf("the node ended with %d: %s", code, p.err.String())
 	}
+}
+
+func TestCrawlPausesWhileTheDiskIsNearlyFull(t *testing.T) {
+	site, urls, _ := webSite(t, web.Config{Seed: 42, Pages: 2000, PageBytes: 1500, Latency: 5 * time.Millisecond})
+	dir := testenv.SmallDisk(t, 256<<20)
+	p := start(t, dir, "crawl", urls[0])
+	await(t, "requests", func() bool { return site.Requests() > 100 })
+	ballast := fill(t, dir)
+	await(t, "word of it", func() bool { return strings.Contains(p.err.String(), "; waiting: disk: ") })
+	if took := quiet(t, site.Requests); took > soon {
+		t.Errorf("requests for %v after the disk was nearly full", took)
+	}
+	if site.Requests() >= 2000 {
+		t.Fatal("the crawl was over before the disk was full")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(t); code != exitOK {
+		t.Errorf("got exit code %d: %s", code, p.err.String())
+	}
+	wholeLedger(t, filepath.Join(dir, "deepcrawl.db"), true)
+}
+
+// fill leaves 4 MB of a disk, which is less than 2 % of it, and returns the file that takes the rest.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, bytes.Repeat([]byte{1}, int(st.Bavail)*int(st.Bsize)-4_000_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ballast
 }
 
 func TestMayStore(t *testing.T) {

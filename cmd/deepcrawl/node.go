@@ -29,14 +29,13 @@ const takeover = 75 * time.Second
 func (p *program) nodeCommand() *cli.Command {
 	keys := append(sharedKeys(), config.KeyNodeID, config.KeyCoord, config.KeyRedisURL, config.KeyRedisPrefix, config.KeyHostInflight,
 		config.KeyWorkers, config.KeyRunWorkers, config.KeyReclaim, config.KeyUserAgent, config.KeyContact, config.KeyAllowPrivate,
-		config.KeyBindAddr, config.KeySeenMemory, config.KeyRetention)
+		config.KeyBindAddr, config.KeySeenMemory, config.KeyRetention, config.KeyMetricsAddr)
 	return &cli.Command{
 		Name: "node", Usage: "work runs together with all nodes on the database",
 		Description: "Made for cron:  * * * * * deepcrawl node\n" +
 			"A start while the node runs says nothing and ends well. SIGTERM drains: requests in flight end, everything else is given back.",
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "idle-exit", Value: defaultIdleExit, Usage: "leave after `DURATION` without work"},
-			&cli.StringFlag{Name: metricsFlag, Usage: "answer /metrics and /debug/pprof/ on `HOST:PORT` (not at all)"},
 			&cli.BoolFlag{Name: "forever", Usage: "never leave for lack of work (for systemd)"},
 			&cli.StringFlag{Name: soakNodeFlag, Hidden: true},
 			&cli.StringFlag{Name: soakClockFlag, Hidden: true},
@@ -108,10 +107,10 @@ func (p *program) node(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if addr := c.String(metricsFlag); addr != "" {
-		server, err := told.Listen(addr, log)
+	if cfg.MetricsAddr != "" {
+		server, err := told.Listen(cfg.MetricsAddr, log)
 		if err != nil {
-			return usagef("--%s: cannot listen on %s: %v; allowed: a free HOST:PORT of this machine", metricsFlag, addr, listenCause(err))
+			return usagef("%s (--metrics-addr): cannot listen on %s: %v; allowed: a free HOST:PORT of this machine", config.KeyMetricsAddr, cfg.MetricsAddr, listenCause(err))
 		}
 		defer func() { _ = server.Close() }()
 		log.Info("metrics", "addr", server.Addr().String())
@@ -130,9 +129,6 @@ func (p *program) node(c *cli.Context) error {
 	log.Info("node ends", "node", string(id))
 	return nil
 }
-
-// metricsFlag names the address of metrics and profiles, for people of the operator only.
-const metricsFlag = "metrics-addr"
 
 // listenCause is the system's word on why an address cannot be listened on.
 func listenCause(err error) error {

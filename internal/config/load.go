@@ -68,6 +68,7 @@ type Config struct {
 	BindAddr     netip.Addr // zero: the system's choice
 	SeenMemory   int64      // bytes
 	Listen       string
+	MetricsAddr  string // "" for none
 	LogLevel     slog.Level
 	LogGiven     bool // the level was asked for
 	LogFormat    string
@@ -229,6 +230,7 @@ func (c *Config) fill(v map[string]Value, version string) {
 	c.BindAddr, _ = netip.ParseAddr(text(KeyBindAddr))
 	c.SeenMemory, _ = parseSize(text(KeySeenMemory))
 	c.Listen = text(KeyListen)
+	c.MetricsAddr = text(KeyMetricsAddr)
 	_ = c.LogLevel.UnmarshalText([]byte(text(KeyLog)))
 	c.LogGiven = v[KeyLog].Given
 	c.LogFormat, c.LogFile = text(KeyLogFormat), text(KeyLogFile)

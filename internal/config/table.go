@@ -38,6 +38,7 @@ const (
 	KeyBindAddr     = "DEEPCRAWL_BIND_ADDR"
 	KeySeenMemory   = "DEEPCRAWL_SEEN_MEMORY"
 	KeyListen       = "DEEPCRAWL_LISTEN"
+	KeyMetricsAddr  = "DEEPCRAWL_METRICS_ADDR"
 	KeyLog          = "DEEPCRAWL_LOG"
 	KeyLogFormat    = "DEEPCRAWL_LOG_FORMAT"
 	KeyLogFile      = "DEEPCRAWL_LOG_FILE"
@@ -125,6 +126,11 @@ func Table() []Setting {
 		{
 			Key: KeyListen, Default: "127.0.0.1:8090", check: checkListen,
 			Meaning: "address of `serve`",
+			Allowed: "HOST:PORT",
+		},
+		{
+			Key: KeyMetricsAddr, DefaultText: "not at all", check: checkListen,
+			Meaning: "address at which `node` answers /metrics and /debug/pprof/; keep it private",
 			Allowed: "HOST:PORT",
 		},
 		{
