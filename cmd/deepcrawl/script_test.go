@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,8 +12,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"deepcrawl": main})
+	testscript.Main(m, map[string]func(){"deepcrawl": func() {
+		if v := os.Getenv(versionVariable); v != "" {
+			version = v
+		}
+		main()
+	}})
 }
+
+// versionVariable gives a process of a test another version.
+const versionVariable = "TEST_DEEPCRAWL_VERSION"
 
 // TestScripts runs testdata/*.txt. Each script has a site of its own at $SITE (private, so DEEPCRAWL_ALLOW_PRIVATE is set), one
 // with a certificate nobody trusts at $TLSSITE, and a port that refuses at $REFUSED.
