@@ -506,3 +506,15 @@ func (m *memStore) StoredPages(context.Context, string) (int64, error) {
 	}
 	return n, nil
 }
+
+// Unfinished tells the runs that are not over, and nothing else of them.
+func (s *memStore) Unfinished(context.Context, int) (list []storage.Waiting, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
+		if !r.State.Terminal() {
+			list = append(list, storage.Waiting{Run: r.Run})
+		}
+	}
+	return list, nil
+}
