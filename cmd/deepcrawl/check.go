@@ -92,7 +92,9 @@ func (p *program) clusterCheck(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
 		return err
 	}
-	return p.withCluster(c, func(o opened) error {
+	reached := false
+	err := p.withCluster(c, func(o opened) error {
+		reached = true
 		k := p.newChecker(c.Context, o)
 		k.json = c.Bool("json")
 		k.all()
@@ -109,6 +111,18 @@ func (p *program) clusterCheck(c *cli.Context) error {
 		}
 		return nil
 	})
+	var usage *usageError
+	if err == nil || reached || errors.As(err, &usage) || c.Context.Err() != nil {
+		return err
+	}
+	k := &checker{p: p, ctx: c.Context, json: c.Bool("json")}
+	k.check("database", adviseOpen, true, func() (string, error) { return "", err })
+	if k.json {
+		if err := p.printJSON(k.lines); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s failed", plural(int64(k.failed), "check"))
 }
 
 func (p *program) newChecker(ctx context.Context, o opened) *checker {
@@ -120,6 +134,7 @@ func (p *program) newChecker(ctx context.Context, o opened) *checker {
 
 // Advice that several checks share.
 const (
+	adviseOpen    = "see that the address is right, the server answers and its schema is that of this version (deepcrawl migrate)"
 	adviseDB      = "see that the database answers and its user may write"
 	adviseMigrate = "run deepcrawl migrate with this version"
 	adviseReport  = "this is not how it must be: stop the nodes and report it with the output of deepcrawl cluster status --json"

@@ -85,6 +85,14 @@ func TestClusterCheck(t *testing.T) {
 	}
 }
 
+func TestClusterCheckWithoutADatabase(t *testing.T) {
+	p := deepcrawl(t, t.TempDir(), exitFailed, "cluster", "check", "--db", "postgres://nobody@127.0.0.1:1/none")
+	if out := p.out.String(); !strings.HasPrefix(out, "failed   database ") || !strings.Contains(out, "connection refused") || !strings.Contains(out, "see that the address is right") {
+		t.Errorf("got %s", out)
+	}
+	oneLine(t, p.err.String(), "1 check failed")
+}
+
 // faultyStore hands out a URL twice, as a database whose locks do not work would.
 type faultyStore struct {
 	storage.Store

@@ -73,6 +73,7 @@ type load struct {
 	workers    int  // of each node
 	runWorkers int
 	flags      []string // of each node
+	addedFirst bool     // the runs are there before the nodes start
 	// add starts the run of a host.
 	add func(ctx context.Context, c *cluster, host int, home string) error
 	// during is called once all runs are there.
@@ -120,16 +121,32 @@ func (c *cluster) work(ctx context.Context, l load, homes []string) (took time.D
 		count = nodes
 	}
 	c.args = append([]string{"--workers", strconv.Itoa(l.workers), "--run-workers", strconv.Itoa(l.runWorkers), "--forever"}, l.flags...)
-	for range count {
-		if err := c.addNode(ctx); err != nil {
-			return 0, err
+	start := func() error {
+		for range count {
+			if err := c.addNode(ctx); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	add := func() error {
+		for i, home := range homes {
+			if err := l.add(ctx, c, i, home); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	steps := []func() error{start, add}
+	if l.addedFirst {
+		slices.Reverse(steps)
+	}
+	if err := steps[0](); err != nil {
+		return 0, err
 	}
 	began := time.Now()
-	for i, home := range homes {
-		if err := l.add(ctx, c, i, home); err != nil {
-			return 0, err
-		}
+	if err := steps[1](); err != nil {
+		return 0, err
 	}
 	c.profile(ctx, l.name, 4*time.Second)
 	if l.during != nil {
@@ -216,7 +233,9 @@ func tenants(ctx context.Context, r *runner, res *result) error {
 		return err
 	}
 	const hosts = 10
-	l := load{name: "tenants-single", site: r.bench(2_000, hosts), workers: nodes * workers, runWorkers: nodes * workers, add: addOfTenant("fast", hosts)}
+	l := load{
+		name: "tenants-single", site: r.bench(8_000, hosts), workers: nodes * workers, runWorkers: nodes * workers, addedFirst: true, add: addOfTenant("fast", hosts),
+	}
 	alone, err := r.crawl(ctx, l)
 	if err != nil {
 		return err
@@ -321,7 +340,7 @@ func gentle(ctx context.Context, r *runner, res *result) error {
 	)
 	c := r.bench(45, runs)
 	c.Latency = 200 * time.Millisecond
-	three, err := r.crawl(ctx, load{name: "gentle", site: c, shared: true, workers: 70, runWorkers: 4, add: addOfTenant("gentle", owners)})
+	three, err := r.crawl(ctx, load{name: "gentle", site: c, shared: true, workers: 70, runWorkers: 4, addedFirst: true, add: addOfTenant("gentle", owners)})
 	if err != nil {
 		return err
 	}
