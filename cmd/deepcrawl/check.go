@@ -111,8 +111,7 @@ func (p *program) clusterCheck(c *cli.Context) error {
 		}
 		return nil
 	})
-	var usage *usageError
-	if err == nil || reached || errors.As(err, &usage) || c.Context.Err() != nil {
+	if err == nil || reached || exitCode(err) != exitFailed || c.Context.Err() != nil {
 		return err
 	}
 	k := &checker{p: p, ctx: c.Context, json: c.Bool("json")}
