@@ -174,3 +174,116 @@ func TestACrawlIsWatchedAndSteered(t *testing.T) {
 }
 
 const rowsScript = `[...document.querySelectorAll("tbody td.url")].map((e) => e.textContent)`
+
+// TestLookedAtURLsLeaveFirst opens the record of a URL at the end of a queue, which is fetched long before its turn then.
+func TestLookedAtURLsLeaveFirst(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	const pages, turn, last = 300, 100, "/item-298"
+	site, place := newGatedSite(t, pages), newPlace(t)
+	site.flat = true
+	p := place.operator()
+	place.node("a")
+	p.visit("/runs/new")
+	p.fill("Start URLs", site.URL)
+	p.click("button", "Start")
+	p.at("/runs/1")
+	site.let(1)
+	p.wait("the queue", p.number("Queued")+" > 200")
+	p.visit("/runs/1/pages?q=" + last)
+	p.click("link", site.URL+last)
+	p.at("/runs/1/pages/")
+	p.says("claimed before others while this is open")
+	p.audit("a record that waits")
+	site.let(turn)
+	await(t, "the pages", func() bool { _, n := site.hit(last); return n == 1+turn })
+	if n, _ := site.hit(last); n != 1 {
+		t.Errorf("of %d pages the one that is looked at was asked for %d times among the first %d", pages, n, turn)
+	}
+	p.wait("the record to be shown", `document.querySelector("h1").textContent === "Item 298 of the shop" && document.querySelector(".state .badge").textContent === "fetched"`)
+	site.let(pages) // else the node's end would wait for what is held
+}
+
+func TestUsersAndTokens(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	site, place := newGatedSite(t, 5), newPlace(t)
+	p := place.operator()
+	p.click("link", "Users")
+	p.at("/users")
+	p.fill("Name", "Ann")
+	p.fill("Password", password)
+	p.choose("Role", "member: starts and steers the tenant's crawls")
+	p.click("button", "Add a user")
+	p.wait("two users", `document.querySelectorAll("tbody tr").length === 2`)
+	p.fill("Name", "vic")
+	p.fill("Password", password)
+	p.choose("Role", "viewer: sees the tenant's crawls")
+	p.click("button", "Add a user")
+	p.wait("three users", `document.querySelectorAll("tbody tr").length === 3`)
+	p.audit("users")
+
+	signIn := func(name string) {
+		p.t.Helper()
+		p.click("button", "Sign out")
+		p.at("/sign-in")
+		p.fill("Name", name)
+		p.fill("Password", password)
+		p.click("button", "Sign in")
+	}
+	p.step("a member works on what is the tenant's", func() {
+		signIn("ann")
+		p.at("/runs")
+		if nav := get[[]string](p, `[...document.querySelectorAll("nav a")].slice(0, 4).map((a) => a.textContent)`); len(nav) != 2 {
+			p.t.Errorf("a member is offered %q", nav)
+		}
+		p.refusing("403", func() {
+			p.visit("/cluster")
+			p.says("Your role does not allow this.")
+			p.auditIn("forbidden", layout)
+		})
+		p.visit("/runs/new")
+		p.fill("Start URLs", site.URL)
+		p.click("button", "Start")
+		p.at("/runs/1")
+		p.says("no node is running")
+		p.wait("waiting not to look like a failure", `!document.querySelector(".badge.bad, .why.bad, .mistake")`)
+		p.audit("a run that waits")
+	})
+	p.step("a token is shown once and revoked", func() {
+		p.click("link", "Account")
+		p.at("/account")
+		p.fill("What for", "nightly")
+		p.click("button", "Make a token")
+		p.wait("the token", `document.querySelector("code.secret")?.textContent.length > 20`)
+		p.audit("account with a token")
+		p.visit("/account")
+		p.wait("it not to be shown again", `!document.querySelector("code.secret") && document.querySelectorAll("tbody tr").length === 1`)
+		p.click("button", "Revoke")
+		p.says("No token.")
+	})
+	p.step("a viewer only looks", func() {
+		signIn("vic")
+		p.at("/runs")
+		p.wait("the run", `document.querySelectorAll("tbody tr").length === 1 && !document.body.innerText.includes("New crawl")`)
+		p.visit("/runs/1")
+		p.wait("no way to steer", `!document.querySelector("main form[method=post]")`)
+	})
+	p.step("who is removed is out at once", func() {
+		other := newTab(p.t, p.base)
+		other.look(looks[0])
+		other.visit("/sign-in")
+		other.fill("Name", "boss")
+		other.fill("Password", password)
+		other.click("button", "Sign in")
+		other.at("/cluster")
+		other.visit("/users")
+		other.wait("a way to remove", `[...document.querySelectorAll("tr")].find((r) => r.textContent.includes("vic"))?.querySelector("button")`)
+		other.answer(true, func() {
+			get[bool](other, `[...document.querySelectorAll("tr")].find((r) => r.textContent.includes("vic")).querySelector("button").click(), true`)
+		})
+		other.wait("two users", `document.querySelectorAll("tbody tr").length === 2`)
+		p.visit("/runs/1")
+		p.at("/sign-in?next=")
+	})
+}

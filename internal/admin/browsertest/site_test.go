@@ -14,6 +14,7 @@ import (
 type gatedSite struct {
 	*httptest.Server
 	pages int
+	flat  bool // the first page links to all others
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -46,6 +47,16 @@ func (s *gatedSite) let(n int) {
 	s.changed.Broadcast()
 }
 
+// hit says how often a page was asked for, served how many pages were in all.
+func (s *gatedSite) hit(path string) (n, served int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.hits {
+		served += n
+	}
+	return s.hits[path], served
+}
+
 // ServeHTTP implements http.Handler: page N links to the ten that follow; every tenth is not there.
 func (s *gatedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/robots.txt" || r.URL.Path == "/sitemap.xml" {
@@ -69,7 +80,7 @@ func (s *gatedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=en><title>Item %d of the shop</title><h1>Item %d</h1><p>Words about it.", n, n)
-	for i := n + 1; i <= n+10 && i < s.pages; i++ {
+	for i := n + 1; (i <= n+10 || s.flat && n == 0) && i < s.pages; i++ {
 		_, _ = fmt.Fprintf(w, `<a href="/item-%d">Item %d</a> `, i, i)
 	}
 }
