@@ -258,7 +258,7 @@ type runRow struct {
 }
 
 func (c *cluster) runs(ctx context.Context) (rows []runRow, err error) {
-	out, err := c.do(ctx, "run", "list", "--json")
+	out, err := c.do(ctx, "run", "list", "--json", "--limit", "1000")
 	if err != nil {
 		return nil, err
 	}
