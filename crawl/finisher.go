@@ -219,6 +219,7 @@ func (j *job) committed(r *storage.Result, out storage.Outcome) {
 		j.life.cfg.Metrics.LateRefused()
 		j.life.log.Warn("late result refused", "run", r.Run, "url", int64(r.ID))
 	}
+	j.unstored.Add(-1)
 	j.closeClaims(1)
 }
 

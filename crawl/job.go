@@ -49,6 +49,7 @@ type job struct {
 	readers  sync.Pool // *reader
 	inflight atomic.Int64
 	starts   atomic.Int64
+	unstored atomic.Int64 // claims taken from their buffers whose results are not committed: see maxUnstored
 
 	empty atomic.Bool // the frontier is empty, or a limit is reached: nothing more to claim
 	ended chan struct{}
@@ -118,7 +119,14 @@ const (
 	longWait       = 10 * time.Second // claims of a host that waits longer go back to the store
 	slotRetry      = 100 * time.Millisecond
 	maxCrawlDelay  = 30 * time.Second
+
+	// maxUnstored bounds, as a multiple of the run's concurrency, the requests of a node that are under way or answered and not
+	// yet committed: what is requested again when the process is killed.
+	maxUnstored = 2
 )
+
+// risksEnough says that no more may be requested before something is committed.
+func (j *job) risksEnough() bool { return j.unstored.Load() >= int64(maxUnstored*j.runKey.Cap) }
 
 func (l *life) newJob(run storage.Run) (*job, error) {
 	spec, err := DecodeSpec(run.Spec)

@@ -93,6 +93,10 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	until = now.Add(frontierPoll)
+	if j.risksEnough() {
+		j.waiting++
+		return start{}, j.wake, until
+	}
 	var best *queue
 	buffered := 0
 	for _, q := range j.queues {
@@ -132,6 +136,7 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 			best.need = []coord.CappedKey{{Key: best.key, Cap: c}, j.runKey}
 		}
 		best.note(now)
+		j.unstored.Add(1)
 		return start{claim: best.pop(), queue: best, need: best.need}, nil, now
 	}
 	if buffered == 0 {
@@ -353,6 +358,7 @@ func (j *job) putBack(s start, until time.Time, why string) {
 	defer j.mu.Unlock()
 	q := j.home(s.queue)
 	q.unpop(s.claim)
+	j.unstored.Add(-1)
 	if until.After(q.until) {
 		q.until, q.why = until, why
 		j.hold(q, j.life.cfg.Now())
@@ -365,6 +371,7 @@ func (j *job) putBackFull(s start, now time.Time) {
 	defer j.mu.Unlock()
 	q := j.home(s.queue)
 	q.unpop(s.claim)
+	j.unstored.Add(-1)
 	q.full = now.Add(slotRetry)
 }
 

@@ -79,7 +79,7 @@ func oracleRules(protocol, host, port, path, query string) (string, error) {
 	return form, nil
 }
 
-var signedLabel = regexp.MustCompile(`(^|\.)(0x)?[+-][0-9a-f]*(:\d+)?$`)
+var signedLabel = regexp.MustCompile(`(^|\.)(0x?)?[+-][0-9a-f]*(:\d+)?$`)
 
 var (
 	token      = regexp.MustCompile(`(?s)%[0-9A-Fa-f]{2}|.`)
