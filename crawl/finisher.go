@@ -17,8 +17,11 @@ type outcome struct {
 	done   chan struct{} // of a flush marker: closed when everything before it is committed
 }
 
+// presses says that what waits is to be committed now.
+func (o *outcome) presses() bool { return o.done != nil || o.job.risksMuch() }
+
 // finisher commits results in groups: one writer, at most maxBatch results or maxBatchURLs discovered URLs a transaction,
-// waiting linger for more unless lanes have nothing to do.
+// waiting linger for more unless lanes have nothing to do or the run has much that is not stored.
 type finisher struct {
 	life   *life
 	in     chan *outcome
@@ -84,7 +87,7 @@ func (f *finisher) run() {
 func (f *finisher) collect(timer *time.Timer) {
 	timer.Reset(linger)
 	urls := len(f.batch[0].result.Discovered)
-	marked := f.batch[0].done != nil
+	marked := f.batch[0].presses()
 	for len(f.batch) < maxBatch && urls < maxBatchURLs {
 		var o *outcome
 		var open bool
@@ -107,7 +110,7 @@ func (f *finisher) collect(timer *time.Timer) {
 		}
 		f.batch = append(f.batch, o)
 		urls += len(o.result.Discovered)
-		marked = marked || o.done != nil
+		marked = marked || o.presses()
 	}
 }
 

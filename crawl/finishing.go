@@ -137,7 +137,7 @@ type tally struct {
 }
 
 func countPart(ctx context.Context, store storage.Store, run storage.RunID, fence storage.Fence, part, parts uint64) error {
-	counts := make(map[[8]byte]tally)
+	counts := make(map[uint64]tally) // by the prefix of the target's key
 	for after := storage.URLID(0); ; {
 		rows, err := store.Links(ctx, run, after, linkRows)
 		if err != nil {
@@ -149,15 +149,19 @@ func countPart(ctx context.Context, store storage.Store, run storage.RunID, fenc
 		for _, row := range rows {
 			after = row.ID
 			err := EachEdge(row.Links, func(e Edge) {
-				if len(e.URL) > 0 || e.Self || e.Kind == extract.Canonical || binary.BigEndian.Uint64(e.Prefix[:])%parts != part {
+				if len(e.URL) > 0 || e.Self || e.Kind == extract.Canonical {
 					return
 				}
-				t := counts[e.Prefix]
+				prefix := binary.BigEndian.Uint64(e.Prefix[:])
+				if prefix%parts != part {
+					return
+				}
+				t := counts[prefix]
 				t.count++
 				if t.source == 0 {
 					t.source = row.ID
 				}
-				counts[e.Prefix] = t
+				counts[prefix] = t
 			})
 			if err != nil {
 				return fmt.Errorf("links of page %d: %w", row.ID, err)
@@ -166,7 +170,9 @@ func countPart(ctx context.Context, store storage.Store, run storage.RunID, fenc
 	}
 	list := make([]storage.Inlinks, 0, len(counts))
 	for prefix, t := range counts {
-		list = append(list, storage.Inlinks{Prefix: prefix, Count: t.count, Source: t.source})
+		in := storage.Inlinks{Count: t.count, Source: t.source}
+		binary.BigEndian.PutUint64(in.Prefix[:], prefix)
+		list = append(list, in)
 	}
 	clear(counts)
 	slices.SortFunc(list, func(a, b storage.Inlinks) int {

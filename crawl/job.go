@@ -125,6 +125,9 @@ const (
 	maxUnstored = 2
 )
 
+// risksMuch says that a commit should not wait for more.
+func (j *job) risksMuch() bool { return 2*j.unstored.Load() >= int64((maxUnstored+1)*j.runKey.Cap) }
+
 // risksEnough says that no more may be requested before something is committed.
 func (j *job) risksEnough() bool { return j.unstored.Load() >= int64(maxUnstored*j.runKey.Cap) }
 

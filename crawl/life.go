@@ -72,7 +72,7 @@ func newLife(n *Node, sess coord.Session) *life {
 	l.hard, l.hardStop = context.WithCancelCause(context.Background())
 	l.finisher = newFinisher(l)
 	l.claimer = newClaimer(l)
-	l.pages = make(chan *response, 2*runtime.GOMAXPROCS(0))
+	l.pages = make(chan *response, 32)
 	return l
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -95,7 +94,7 @@ func (p *program) node(c *cli.Context) error {
 		return err
 	}
 
-	debug.SetGCPercent(gcPercent)
+	tuneRuntime()
 	var node *crawl.Node
 	stats := func() crawl.Stats { return node.Stats() }
 	cl.facts = p.nodeFacts(cfg, cfg.Workers, cfg.RunWorkers, stats)
@@ -138,9 +137,6 @@ func listenCause(err error) error {
 	}
 	return err
 }
-
-// gcPercent trades memory for the time of the collector: a node's heap is small and its garbage is short-lived.
-const gcPercent = 200
 
 // nodeConfig fills in what node and crawl share.
 func (p *program) nodeConfig(cfg *config.Config, st storage.Store, cl *cluster, n crawl.Config) crawl.Config {

@@ -147,17 +147,26 @@ func (c *sqliteConn) prepareFile(create bool) error {
 	case !create:
 		return &fault{kind: ErrSchema, cause: errors.New("the file is empty; deepcrawl migrate prepares it")}
 	}
+	synchronous := "normal"
+	if tables == 0 { // nothing a loss of power could take: setting the file up does not wait for the disk
+		synchronous = "off"
+	}
 	// Incremental: the room of deleted rows can be given back in small steps. It cannot be had later without writing the file anew.
-	for _, p := range []string{"PRAGMA page_size = 4096", "PRAGMA auto_vacuum = incremental", fmt.Sprintf("PRAGMA application_id = %d", applicationID)} {
-		if err := c.exec(p); err != nil {
+	for _, p := range []string{
+		"synchronous = " + synchronous, "page_size = 4096", "auto_vacuum = incremental", fmt.Sprintf("application_id = %d", applicationID),
+	} {
+		if err := c.exec("PRAGMA " + p); err != nil {
 			return err
 		}
 	}
 	mode, err := c.text("PRAGMA journal_mode = wal")
-	if err == nil && mode != "wal" {
-		err = &fault{kind: ErrUnsupported, cause: fmt.Errorf("the file system allows no write-ahead log (journal mode stays %s)", mode)}
+	switch {
+	case err != nil:
+		return err
+	case mode != "wal":
+		return &fault{kind: ErrUnsupported, cause: fmt.Errorf("the file system allows no write-ahead log (journal mode stays %s)", mode)}
 	}
-	return err
+	return c.exec("PRAGMA synchronous = normal")
 }
 
 func (db *sqliteDB) write(ctx context.Context) (session, error) {
@@ -187,7 +196,8 @@ func (db *sqliteDB) read(ctx context.Context) (session, error) {
 var errClosed = &fault{kind: ErrUnavailable, cause: errors.New("the database is closed")}
 
 func (db *sqliteDB) migrator(context.Context) (*sql.DB, func(), error) {
-	connector, err := sqlite.NewConnector(db.uri(""))
+	// As for all others: in WAL mode synchronous NORMAL cannot damage the file, and a migration is not waited for a dozen times.
+	connector, err := sqlite.NewConnector(db.uri("&_pragma=synchronous(normal)"))
 	if err != nil {
 		return nil, nil, err
 	}
