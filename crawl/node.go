@@ -73,7 +73,7 @@ const (
 	idleLong          = 5 * time.Second
 	rejoinPause       = time.Second     // between sessions, after a fencing
 	storeRetryFirst   = time.Second / 4 // while the database does not answer
-	storeRetryMost    = 5 * time.Second
+	storeRetryMost    = 2 * time.Second // so that results are stored soon after it answers again
 )
 
 // Node works runs. It is one process's part of the cluster.

@@ -58,6 +58,9 @@ func (n *node) start() error {
 	cmd.Args[0] = "deepcrawl" // whatever the file is called
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = n.dir, n.env, log, log
 	life := &judge.Life{Node: n.name, Source: n.source, From: time.Now(), Sockets: -1}
+	if _, drift, ok := strings.Cut(n.clock, "/"); ok {
+		life.Drift, _ = strconv.ParseFloat(drift, 64) // written by this program
+	}
 	p, err := scratch.StartProcess(cmd, nil)
 	if err != nil {
 		return fmt.Errorf("start node %s: %w", n.name, err)

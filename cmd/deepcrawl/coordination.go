@@ -66,7 +66,11 @@ func (p *program) addRedis(ctx context.Context, cfg *config.Config, cl *cluster)
 	short, cancel := context.WithTimeout(ctx, redisProbe)
 	defer cancel()
 	if _, err := both.Probe(short); err != nil && ctx.Err() == nil {
-		_, _ = fmt.Fprintf(p.stderr, "coordination goes through the database until Redis at %s can be used: %v\n", config.Mask(cfg.RedisURL), err)
+		if p.log != nil {
+			p.log.Warn("coordination goes through the database until Redis can be used", "redis", config.Mask(cfg.RedisURL), "err", err)
+		} else {
+			_, _ = fmt.Fprintf(p.stderr, "coordination goes through the database until Redis at %s can be used: %v\n", config.Mask(cfg.RedisURL), err)
+		}
 	}
 	closeDB := cl.close
 	cl.coord, cl.close = both, func() error { return errors.Join(second.Close(), closeDB()) }

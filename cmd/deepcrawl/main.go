@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -77,6 +78,7 @@ type program struct {
 	width          func() int
 	version        string
 	now            func() time.Time
+	log            *slog.Logger // of a node; nil: what is to be told goes to stderr
 }
 
 // usageError is a mistake of the person who typed: one line that names the thing and what is allowed.

@@ -74,6 +74,7 @@ func (p *program) node(c *cli.Context) error {
 		return err
 	}
 	defer closeLog()
+	p.log = log
 
 	st, err := p.open(c.Context, cfg, mustExist)
 	if err != nil {

@@ -20,6 +20,10 @@ var (
 // matrixVariable says that TestSoakMatrix is wanted.
 const matrixVariable = "DEEPCRAWL_TEST_SOAK"
 
+// Seeds of pieces that found something, once: 102 a line that is none in a node's log, and a judge that did not know of fast clocks;
+// 103 results stored as late as 5 s after the database was back, lost with the node that was frozen then.
+var foundSomething = []int{102, 103}
+
 // TestSoakMatrix makes every sort of soak, then the long one, and prints a table. Servers are private ones.
 func TestSoakMatrix(t *testing.T) {
 	if os.Getenv(matrixVariable) == "" {
@@ -62,8 +66,14 @@ func TestSoakMatrix(t *testing.T) {
 		}
 		try(c.name, args...)
 	}
-	for began, seed := time.Now(), *soakFirst; time.Since(began) < *soakLong; seed++ {
+	all := func(seed int) {
 		try(fmt.Sprintf("all faults, seed %d", seed), "--db=postgres", redis, "--chaos=all", "--pages=1500", "--latency=60", fmt.Sprintf("--seed=%d", seed))
+	}
+	for _, seed := range foundSomething {
+		all(seed)
+	}
+	for began, seed := time.Now(), *soakFirst; time.Since(began) < *soakLong; seed++ {
+		all(seed)
 	}
 	if err := w.Flush(); err != nil {
 		t.Error(err)

@@ -268,6 +268,84 @@ func TestFaultsExplain(t *testing.T) {
 			t.Errorf("got %v, want one repeated", vs)
 		}
 	})
+	t.Run("results that could not be stored are asked for again", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			outage judge.Outage
+			want   int
+		}{
+			"of this node":  {judge.Outage{Node: "a"}, 0},
+			"of all nodes":  {judge.Outage{}, 0},
+			"of other ones": {judge.Outage{Node: "b"}, 1},
+		} {
+			e := cleanEvidence(t)
+			// A page in the middle, stored late: the node was off the database from then to shortly before it was killed.
+			i := 0
+			for j, h := range e.Hits[:len(e.Hits)-1] {
+				if h.Kind == web.KindPage && h.End.Before(e.Hits[len(e.Hits)-1].Arrival.Add(-5*time.Second)) {
+					i = j
+				}
+			}
+			again := e.Hits[i]
+			kill(&e, 10*time.Second)
+			c.outage.From, c.outage.To = again.End.Add(-time.Millisecond), e.Lives[0].To.Add(-2*time.Second)
+			last := e.Hits[len(e.Hits)-1]
+			again.Seq, again.Source, again.Arrival, again.End = last.Seq+1, "127.0.0.10", last.End.Add(time.Second), last.End.Add(2*time.Second)
+			e.Hits, e.Outages = append(e.Hits, again), []judge.Outage{c.outage}
+			if vs := judge.Judge(e, terms).Violations; len(vs) != c.want || len(vs) > 0 && vs[0].Rule != judge.RuleRepeated {
+				t.Errorf("an outage %s: got %v, want %d", name, vs, c.want)
+			}
+		}
+	})
+	t.Run("a pause ends early where a clock is fast, by as much", func(t *testing.T) {
+		for drift, want := range map[float64]int{0: 1, 0.01: 1, 0.04: 0} {
+			e := cleanEvidence(t)
+			e.Lives[0].Drift = drift
+			last := e.Hits[len(e.Hits)-1]
+			asked := last
+			asked.Seq, asked.Path, asked.Kind = last.Seq+1, "/robots.txt", web.KindRobots
+			asked.Arrival, asked.End = last.End.Add(time.Second), last.End.Add(2*time.Second)
+			asked.Gate = asked.End.Add(10 * time.Second)
+			h := asked
+			h.Seq, h.Gate, h.Arrival = asked.Seq+1, time.Time{}, asked.Gate.Add(-200*time.Millisecond)
+			h.End = h.Arrival.Add(time.Millisecond)
+			e.Hits, e.Lives[0].To = append(e.Hits, asked, h), h.End.Add(time.Second)
+			if vs := judge.Judge(e, terms).Violations; len(vs) != want || want > 0 && vs[0].Rule != judge.RuleGate {
+				t.Errorf("drift %v: got %v, want %d", drift, vs, want)
+			}
+		}
+	})
+	t.Run("who was off the database learns of no pause", func(t *testing.T) {
+		for name, want := range map[string]int{"": 0, "a": 0, "b": 0, "c": 1} {
+			e := cleanEvidence(t)
+			other := e.Lives[0]
+			other.Node, other.Source = "b", "127.0.0.10"
+			last := e.Hits[len(e.Hits)-1]
+			asked := last
+			asked.Seq, asked.Path, asked.Kind = last.Seq+1, "/robots.txt", web.KindRobots
+			asked.Arrival, asked.End = last.End.Add(time.Second), last.End.Add(2*time.Second)
+			asked.Gate = asked.End.Add(10 * time.Second)
+			h := asked
+			h.Seq, h.Gate, h.Source = asked.Seq+1, time.Time{}, other.Source
+			h.Arrival, h.End = asked.End.Add(4*time.Second), asked.End.Add(5*time.Second)
+			e.Hits = append(e.Hits, asked, h)
+			e.Lives[0].To, other.To = h.End.Add(time.Second), h.End.Add(time.Second)
+			e.Lives = append(e.Lives, other)
+			e.Outages = []judge.Outage{{Span: judge.Span{From: asked.End, To: h.Arrival}, Node: name}}
+			if vs := judge.Judge(e, terms).Violations; len(vs) != want || want > 0 && vs[0].Rule != judge.RuleGate {
+				t.Errorf("node %q off: got %v, want %d", name, vs, want)
+			}
+		}
+	})
+	t.Run("a harmed Redis explains what is said of it", func(t *testing.T) {
+		e := cleanEvidence(t)
+		e.Switches = []judge.Span{{From: epoch, To: epoch.Add(5 * time.Second)}}
+		for _, err := range []string{"redis: connection refused", "connection refused"} {
+			logged(t, &e, fmt.Sprintf(`{"time":"2030-01-01T00:00:02Z","level":"WARN","msg":"grant","err":%q}`, err))
+		}
+		if vs := judge.Judge(e, terms).Violations; len(vs) != 1 || vs[0].Rule != judge.RuleLog {
+			t.Errorf("got %v, want the one that does not speak of Redis", vs)
+		}
+	})
 	t.Run("a lost database explains lost connections, not a refused statement", func(t *testing.T) {
 		e := cleanEvidence(t)
 		e.Outages = []judge.Outage{{Span: judge.Span{From: epoch, To: epoch.Add(5 * time.Second)}}}

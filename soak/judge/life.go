@@ -38,6 +38,8 @@ type Life struct {
 	To     time.Time // when it was gone; for a killed one when the signal was sent
 	End    Ending
 	Exit   int // code; -1 by a signal
+	// Drift is the share by which its clock runs too fast.
+	Drift float64
 	// Frozen are the times it was stopped (SIGSTOP).
 	Frozen []Span
 	// PeakMemory is the most that was resident, in bytes; 0 when it was not seen.

@@ -61,8 +61,9 @@ var serverGone = regexp.MustCompile(`SQLSTATE (57P0\d|08\w{3}|25006)|Error (1053
 
 // BadLines finds what a healthy node does not log: errors, panics and races, and database errors that the faults do not explain.
 // outages are when the database was harmed; connections may be lost from then until slack after. That its session is over is what
-// a process is to say which was frozen, or cut off, for longer than a session lives.
-func BadLines(lines []LogLine, lives []Life, outages []Outage, slack time.Duration) []Violation {
+// a process is to say which was frozen, or cut off, for longer than a session lives. switches are when Redis was harmed. A process
+// that ends by itself says why in one line; whether it might is for OverBounds to say.
+func BadLines(lines []LogLine, lives []Life, outages []Outage, switches []Span, slack time.Duration) []Violation {
 	var vs []Violation
 	out := func(l LogLine) bool {
 		return slices.ContainsFunc(outages, func(o Outage) bool { return o.of(l.Node) && !l.At.Before(o.From) && l.At.Before(o.To.Add(slack)) })
@@ -72,6 +73,12 @@ func BadLines(lines []LogLine, lives []Life, outages []Outage, slack time.Durati
 			return x.Node == l.Node && slices.ContainsFunc(x.Frozen, func(f Span) bool { return l.At.After(f.From) && l.At.Before(f.To.Add(slack)) })
 		})
 	}
+	noRedis := func(l LogLine) bool {
+		return strings.Contains(strings.ToLower(l.Err), "redis") && slices.ContainsFunc(switches, func(s Span) bool { return !l.At.Before(s.From) && l.At.Before(s.To.Add(slack)) })
+	}
+	gaveUp := func(l LogLine) bool {
+		return strings.HasPrefix(l.Text, "deepcrawl: ") && slices.ContainsFunc(lives, func(x Life) bool { return x.Node == l.Node && x.End == EndItself })
+	}
 	quiet := map[string]bool{} // one panic is many lines
 	for _, l := range lines {
 		v := Violation{Rule: RuleLog, At: l.At}
@@ -79,13 +86,15 @@ func BadLines(lines []LogLine, lives []Life, outages []Outage, slack time.Durati
 		switch {
 		case strings.TrimSpace(l.Text) == "":
 			continue
+		case l.Level == "" && gaveUp(l):
+			continue
 		case l.Level == "":
 			if quiet[l.Node] {
 				continue
 			}
 			quiet[l.Node] = true
 			v.Detail = "is no log line: " + cut(l.Text)
-		case lost && out(l), strings.Contains(l.Err, "session is fenced") && (out(l) || asleep(l)):
+		case lost && (out(l) || noRedis(l)), strings.Contains(l.Err, "session is fenced") && (out(l) || asleep(l)):
 			continue
 		case l.Level == "ERROR":
 			v.Detail = cut(l.Text)

@@ -84,6 +84,8 @@ type Gate struct {
 	Lost func(web.Hit) bool
 	// Deaf reports that the maker of a request at another address could not know what had been told. May be nil.
 	Deaf func(told, request web.Hit) bool
+	// Fast is by what share the clock of a request's maker runs too fast: a pause ends that much earlier there. May be nil.
+	Fast func(web.Hit) float64
 }
 
 // InGate finds requests that arrived at a host while it had asked for a pause
@@ -109,6 +111,9 @@ func InGate(hits []web.Hit, g Gate) []Violation {
 				grace := g.Other
 				if x.Source == h.Source {
 					grace = g.Same
+				}
+				if g.Fast != nil && x.Gate.Sub(h.Arrival) <= time.Duration(g.Fast(h)*float64(x.Gate.Sub(x.End))) {
+					continue
 				}
 				if h.Arrival.Sub(x.End) <= grace || x.Source != h.Source && g.Deaf != nil && g.Deaf(x, h) {
 					continue

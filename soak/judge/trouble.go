@@ -46,6 +46,16 @@ func nodeOf(source string, lives []Life) string {
 	return ""
 }
 
+// fast is by what share the clock of a request's maker runs too fast.
+func (e Evidence) fast(h web.Hit) float64 {
+	for _, l := range e.Lives {
+		if l.Source == h.Source && !h.Arrival.Before(l.From) && (l.To.IsZero() || !h.Arrival.After(l.To.Add(time.Second))) && l.Drift > 0 {
+			return l.Drift
+		}
+	}
+	return 0
+}
+
 // deaf says whether the maker of a request could not know that another had been told to stay away: one of the two was off the
 // database, or it was frozen with the request past its guard.
 func (e Evidence) deaf(told, h web.Hit, t Terms) bool {

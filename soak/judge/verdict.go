@@ -93,7 +93,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	vs = append(vs, OverCapFrozen(e.Hits, e.Lives, t.Cap, t.Deadline)...)
 	vs = append(vs, InGate(e.Hits, Gate{
 		Same: t.Late, Other: t.Beat + time.Second + t.Late, Lost: func(h web.Hit) bool { return nobodyKnew(h, e.Lives) },
-		Deaf: func(told, h web.Hit) bool { return e.deaf(told, h, t) },
+		Deaf: func(told, h web.Hit) bool { return e.deaf(told, h, t) }, Fast: e.fast,
 	})...)
 	for _, o := range e.Ordered {
 		if o.PerSecond > 0 {
@@ -109,7 +109,7 @@ func Judge(e Evidence, t Terms) Verdict {
 	recoveries := e.Recoveries(t.Death, t.Commit)
 	vs = append(vs, SlowRecovery(recoveries, t.Recovery()+t.Late)...)
 	vs = append(vs, OverBounds(e.Lives, e.Outages, t)...)
-	vs = append(vs, BadLines(e.Log, e.Lives, e.Outages, t.Recovery())...)
+	vs = append(vs, BadLines(e.Log, e.Lives, e.Outages, e.Switches, t.Recovery())...)
 	vs = append(vs, Leaks(e.Log, t.Bounds.Goroutines)...)
 	vs = append(vs, TwoLeaders(e.Acts)...)
 	worst, starved := Starved(e.Hits, e.Lives, e.Samples, e.shaken(t), t)
