@@ -90,7 +90,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	pages := f.Int("pages", 0, "pages of the site, or URLs queued in a store; 0 takes the scenario's own")
 	inFlight := f.Int("inflight", 0, "requests in flight; 0 takes the scenario's own")
 	f.StringVar(&o.side, "side", "both", "both, null or deepcrawl: which crawls to run; goals count with both only")
-	f.StringVar(&o.null, "null", "apart", "apart or workers: who parses in the null crawler; workers is the textbook way and slower where there is latency")
+	f.StringVar(&o.null, "null", "workers", "workers or apart: who parses in the null crawler; workers is the textbook way, apart is faster where there is latency")
 	f.StringVar(&o.root, "root", "..", "checkout of deepcrawl")
 	f.StringVar(&o.deep, "deepcrawl", "", "binary to measure instead of building one")
 	f.StringVar(&o.json, "json", "", "file for the figures as JSON")
@@ -111,7 +111,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	case o.side != "both" && o.side != "null" && o.side != "deepcrawl":
 		return o, fmt.Errorf("-side %q: allowed are both, null and deepcrawl", o.side)
 	case o.null != "apart" && o.null != "workers":
-		return o, fmt.Errorf("-null %q: allowed are apart and workers", o.null)
+		return o, fmt.Errorf("-null %q: allowed are workers and apart", o.null)
 	case *rounds < 0 || *pages < 0 || *inFlight < 0 || *slice < 0:
 		return o, errors.New("-rounds, -pages, -inflight and -slice are not negative")
 	case o.snapshot < time.Second:
