@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -197,6 +198,15 @@ type recordPage struct {
 	Why string `json:"-"` // the reason in words
 
 	live bool // the run is not over
+}
+
+// All is everything extracted from the page, as in the API.
+func (p recordPage) All() string {
+	b, err := json.MarshalIndent(p.Facts, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 // Waits says that the page may still be claimed sooner or later.

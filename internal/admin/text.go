@@ -67,7 +67,7 @@ var english = map[string]string{
 	"pages.title": "Pages of run %d", "pages.search": "Part of URL or title", "pages.find": "Find", "pages.all": "All pages", "pages.none": "No such page.",
 	"pages.notyet": "None among those looked through so far.", "pages.goon": "Search on",
 
-	"record.waits": "it is claimed before others while this is open",
+	"record.all": "Everything that was read", "record.waits": "it is claimed before others while this is open",
 	"record.title": "Page of run %d", "record.notitle": "Page without a title", "record.fetch": "Fetch", "record.redirect": "Redirects to", "record.via": "Found on",
 	"record.type": "Type", "record.sizes": "%s, %s transferred", "record.time": "Time", "record.times": "%d ms to the first byte, %d ms in all",
 	"record.attempts": "Attempts", "record.discovered": "Discovered", "record.finished": "Finished", "record.facts": "On the page",
