@@ -79,7 +79,7 @@ type Frontier interface {
 	// are not RunCrawling give none.
 	Claim(ctx context.Context, owner Owner, reqs []ClaimRequest) ([]Claim, error)
 	// Boost lets those of the URLs that are queued leave before all others of their hosts, by whichever store claims next, until d has
-	// passed or they are claimed; a claim that is returned is not boosted any more. Boosting again begins d anew. It returns how many
+	// passed, also those that are claimed and returned meanwhile. Boosting again begins d anew. It returns how many
 	// are boosted now. URLs that are not queued, or of another run, are left alone; at most 1,000 keys count. While URLs are claimed
 	// a boost ends at most about two seconds late; while none are, nothing depends on it.
 	Boost(ctx context.Context, run RunID, keys []Key, d time.Duration) (n int, err error)

@@ -375,7 +375,7 @@ func (s *Store) putBack(tx *sqldb.Tx, rows []held, least int64) error {
 			give.Add(h.run, n)
 		}
 	}
-	tx.ExecRows(s.set.Get("frontier_put"), &put)
+	tx.ExecRows(s.set.Get("frontier_put"), &put, int64(again), int64(boost))
 	if drop.Len() > 0 {
 		tx.ExecExactly(drop.Len(), s.set.Get("claim_delete"), &drop)
 	}

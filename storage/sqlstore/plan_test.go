@@ -160,7 +160,7 @@ func planInputs(run storage.RunID) map[string]struct {
 		"frontier_cut":     {nil, table(1, func(i int64) []any { return []any{r, int64(1), int64(-1 << 62), int64(22937601), id} })},
 		"frontier_promote": {[]any{int64(sqlstore.Delayed), int64(sqlstore.Again)}, table(3, func(i int64) []any { return []any{r, i + 1} })},
 		"frontier_delete":  {nil, table(50, func(i int64) []any { return []any{r, int64(1), int64(22937601), id + i} })},
-		"frontier_put":     {nil, table(50, func(i int64) []any { return []any{r, id + i, int64(0), int64(1)} })},
+		"frontier_put":     {[]any{int64(sqlstore.Again), int64(-sqlstore.First)}, table(50, func(i int64) []any { return []any{r, id + i, int64(0), int64(1)} })},
 		"frontier_delay":   {nil, table(5, func(i int64) []any { return []any{r, id + i, int64(0), int64(1), int64(1), "x"} })},
 		"frontier_fill":    {nil, table(2, func(i int64) []any { return []any{r, id + 50*i, id + 50*i + 49} })},
 		"frontier_some":    {[]any{r, int64(50)}, nil},

@@ -52,7 +52,7 @@ func testBoosts(t *testing.T, open Open) {
 		wantURLs(t, claim(t, s, "o", second, 2), "a", "b")
 		wantBoosted(t, boost(t, s, run, time.Hour, "c", "d"), 0) // claimed
 		check(t, s.Return(t.Context(), "o", got[:1]))
-		wantURLs(t, claim(t, s, "o", run, 9), "b", "c", "e")
+		wantURLs(t, claim(t, s, "o", run, 9), "c", "b", "e") // returned, and looked at still
 	})
 	t.Run("a boost ends", func(t *testing.T) {
 		run, busy := crawling(t, s), crawling(t, s)

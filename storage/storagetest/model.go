@@ -151,7 +151,7 @@ func (m *model) step(t *testing.T, rt *rapid.T) {
 			if c.Boosted != u.boosted {
 				rt.Fatalf("claim: got %+v, want %+v", c, u)
 			}
-			u.state, u.claim, u.owner, u.placed, u.boosted = storage.Claimed, c, owner, true, false
+			u.state, u.claim, u.owner, u.placed = storage.Claimed, c, owner, true
 		}
 	case "finish":
 		m.finish(t, rt, s, owner, claimed)

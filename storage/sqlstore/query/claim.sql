@@ -72,9 +72,11 @@ WHERE c.run_id = :run AND c.owner = :owner AND c.token - c.id = :base ORDER BY c
 
 -- name: frontier_put
 -- rows: run int, id int, shift int, attempts int
--- Queues URLs again that were claimed.
+-- in: again int, boost int
+-- Queues URLs again that were claimed. Those that are looked at still go before others again; shift is 0 for those that were never requested.
 INSERT INTO frontier (run_id, host_id, pos, id, weight, via, attempts, token, reason, url)
-SELECT u.run_id, u.host_id, u.priority * 65536 + u.depth + r.shift, u.id, u.priority * 65536 + u.depth, u.via, r.attempts, 0, '', u.url
+SELECT u.run_id, u.host_id, CASE WHEN NOT EXISTS (SELECT 1 FROM boost b WHERE b.run_id = r.run AND b.id = r.id) THEN u.priority * 65536 + u.depth + r.shift
+    WHEN r.shift = 0 THEN u.priority * 65536 + u.depth - :boost ELSE :again END, u.id, u.priority * 65536 + u.depth, u.via, r.attempts, 0, '', u.url
 FROM :rows r JOIN url u ON u.run_id = r.run AND u.id = r.id
 
 -- name: ready_hosts
