@@ -68,19 +68,25 @@ func (q *request) liveEvery(every time.Duration, parts []string, next func(conte
 			case <-tick.C:
 			}
 			if gone, err := q.gone(ctx); gone {
+				farewell(q.w, out, parts[0], say("error.ended")+` <a href="/sign-in">`+say("signin.title")+"</a>")
 				return nil
 			} else if err != nil {
 				continue // the database is away for a moment: what is shown stays, the browser keeps listening
 			}
 			page, last, err = next(ctx)
 			if errors.Is(err, storage.ErrNotFound) {
-				gone := event(parts[0], []byte(`<p class="note">`+say("error.gone")+"</p>"))
-				_, _ = q.w.Write(append(gone, event("end", nil)...)) // deleted meanwhile; who has left needs no word
-				_ = out.Flush()
+				farewell(q.w, out, parts[0], say("error.gone"))
 				return nil
 			}
 			again = err != nil
 		}
+	}
+}
+
+// farewell puts a last word into a part, so that the browser does not come back; who has left needs none.
+func farewell(w http.ResponseWriter, out *http.ResponseController, part, html string) {
+	if _, err := w.Write(append(event(part, []byte(`<p class="note">`+html+"</p>")), event("end", nil)...)); err == nil {
+		_ = out.Flush()
 	}
 }
 

@@ -95,7 +95,8 @@ var english = map[string]string{
 	"users.exists": "There is a user %s already.",
 	"role.member":  "member: starts and steers the tenant's crawls", "role.viewer": "viewer: sees the tenant's crawls", "role.operator": "operator: everything, no tenant",
 
-	"error.gone": "This crawl has been deleted.", "error.keys": "A key has 32 hexadecimal digits; at most %d are taken.",
+	"error.ended": "You are not signed in any more.",
+	"error.gone":  "This crawl has been deleted.", "error.keys": "A key has 32 hexadecimal digits; at most %d are taken.",
 	"error.home": "To the start page", "error.retry": "Try again", "error.notfound": "There is nothing here that you may see.",
 	"error.forbidden": "Your role does not allow this.", "error.signin": "Sign in first.", "error.crossorigin": "This was sent by another site and is not carried out.",
 	"error.busy": "Too many are watching at once; try again in a moment.", "error.unavailable": "The database does not answer now.",

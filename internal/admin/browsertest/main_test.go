@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,8 +23,14 @@ const within = 60 * time.Second
 var work string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
-		var err error
+		// The longest test mostly waits for nodes to be found dead; the others have the machine meanwhile.
+		err := flag.Set("test.parallel", "4")
+		if err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		if work, err = os.MkdirTemp("", "deepcrawl-browser-"); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, err)
 			return 1
