@@ -15,7 +15,7 @@ LINT_VERSION := v2.15.0
 LINT     := $(BIN)/tools/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race print-race lint verify verify-large fuzz bench soak sim docs tidy-check vet clean
+.PHONY: help build test race print-race lint verify verify-large fuzz bench soak sim exhaust docs tidy-check vet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,10 +62,16 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 bench: ## the side-by-side benchmarks of bench/ (its own module; what they measure: bench/README.md)
 	cd bench && $(GO) run ./cmd/bench
 
-sim: ## the coordination simulator and the pure core's exhaustive tests
-	$(GO) test -count=1 -v -run 'Sim|Exhaustive' ./coord/...
+SIM_TIME ?= 1m
+sim: ## the coordination simulator for SIM_TIME (1m) on all processors, new worlds each time; SEED=N replays one with a trace
+	$(GO) test -count=1 -v -timeout 0 -run 'TestSim$$' ./coord/sim -sim.time=$(SIM_TIME) $(if $(SEED),-sim.seed=$(SEED),-sim.from=$(shell date +%s)000 -sim.procs=0)
+
+exhaust: ## every order of events in small worlds, to EXHAUST states each (1000000; 0: to the fixed point, which takes much memory)
+	$(GO) test -count=1 -v -timeout 0 -run 'TestExhaustive' ./coord/sim -exhaust.max=$(EXHAUST)
+EXHAUST ?= 1000000
 
 soak: ## every sort of soak, then all faults for SOAK_LONG (20m) in pieces from SOAK_SEED (100) on; prints a table
+	DEEPCRAWL_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 0 -run '^TestRareFaults$$' ./coord/failover
 	DEEPCRAWL_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 0 -run '^TestSoakMatrix$$' ./cmd/deepcrawl -soak.long=$(SOAK_LONG) -soak.seed=$(SOAK_SEED)
 
 clean: ## remove what was built

@@ -246,10 +246,12 @@ type Ask struct {
 	Groups [][]AskKey
 }
 
-// GroupGrant answers one group: the numbers in the order of its keys, or nil and the first key that was full.
+// GroupGrant answers one group: the numbers in the order of its keys, or nil, the first key that was full, and how many sessions
+// wait for that, this one included.
 type GroupGrant struct {
-	N    []int
-	Full Key
+	N       []int
+	Full    Key
+	Waiting int
 }
 
 // Granted answers an Ask.
@@ -296,6 +298,9 @@ type GateWrite struct {
 	For    time.Duration // from the time the authority executes it
 	Reason string
 	Gen    uint64
+	// Set is the latest time the authority's clock can have shown when a new pause was set (0: not known). One that is told late
+	// is void where the gate was cleared since.
+	Set Micros
 }
 
 // Gate is a gate as the authority has it.

@@ -74,6 +74,9 @@ type Permits interface {
 	// Errors: ErrArgument and ErrKey for a wish that means nothing, ErrFenced, ErrLeft, ctx.Err(). Trouble with the authority
 	// is not an error: nothing is granted, and the view says why.
 	Acquire(ctx context.Context, need Need) ([]Permit, error)
+	// Yield says that there is no work for key now. Where other sessions are live, its idle slots go back KeepYielded after their
+	// last use instead of Timing.KeepIdle, and those in use as soon after their request, until the next Acquire of key. No I/O.
+	Yield(key Key)
 	// Changed returns a channel that is closed at the next moment when an Acquire that gave too little might give more: a slot
 	// came back, a gate opened, a retry is due, the view is valid again, the session ended.
 	Changed() <-chan struct{}
@@ -81,6 +84,10 @@ type Permits interface {
 	// or ErrLeft, with the reason. For status lines and for backing off.
 	MayWork() error
 }
+
+// KeepYielded is how long a slot of a yielded key is kept after its last use: a page that is being read may have links, and a
+// slot given back for each page would be asked for again for each.
+const KeepYielded = 100 * time.Millisecond
 
 // Permit is the right to have one request in flight on each of its keys.
 type Permit interface {

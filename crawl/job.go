@@ -38,6 +38,7 @@ type job struct {
 	users   int       // crews
 	unused  time.Time // since when there is none
 	waiting int       // lanes in wait
+	done    bool      // the run's slots were yielded
 	asking  bool      // a look at the store's frontier is under way
 	// ends counts claims that ended, endsSeen is what it was at the last look.
 	ends, endsSeen uint64
@@ -73,6 +74,7 @@ type queue struct {
 	asked  bool      // a claim is under way
 	asking bool      // its robots.txt is being asked for
 	dry    bool      // the last claim gave less than was asked for
+	done   bool      // its slots were yielded: there is nothing to request
 	gen    int       // grows with each discovery on the host
 	askGen int       // gen when the claim under way was asked
 	until  time.Time // nothing starts before: gate, cooldown, rate, robots.txt
@@ -237,10 +239,29 @@ func (l *life) closeJob(j *job) {
 	if j.users == 0 {
 		j.unused = l.cfg.Now()
 		back = j.takeBuffered(nil)
+		for _, q := range j.queues {
+			j.yield(q)
+		}
+		j.yieldRun()
 	}
 	j.mu.Unlock()
 	l.returnClaims(j, back)
 	l.forgetUnused()
+}
+
+// yield gives other nodes the slots of a host that has nothing to request here. The caller holds j.mu.
+func (j *job) yield(q *queue) {
+	if !q.done {
+		q.done = true
+		j.life.sess.Yield(q.key)
+	}
+}
+
+func (j *job) yieldRun() {
+	if !j.done {
+		j.done = true
+		j.life.sess.Yield(j.runKey.Key)
+	}
 }
 
 // forgetUnused drops the jobs of runs that another node may have ended long ago.

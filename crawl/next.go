@@ -112,6 +112,9 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 		j.refill(q)
 		buffered += q.left()
 		if q.left() == 0 {
+			if q.dry && !q.asked {
+				j.yield(q)
+			}
 			continue
 		}
 		if now.Before(q.full) {
@@ -136,6 +139,7 @@ func (j *job) take(now time.Time) (s start, wake <-chan struct{}, until time.Tim
 		}
 		best.note(now)
 		j.unstored.Add(1)
+		best.done, j.done = false, false
 		return start{claim: best.pop(), queue: best, need: best.need}, nil, now
 	}
 	if buffered == 0 {
@@ -273,6 +277,7 @@ func (j *job) lookSoon(now time.Time) time.Time {
 			return next
 		}
 	}
+	j.yieldRun()
 	pause := frontierPoll
 	if j.open == 0 {
 		pause = slotRetry
@@ -402,6 +407,7 @@ func (j *job) hold(q *queue, now time.Time) {
 	if q.until.Sub(now) < longWait {
 		return
 	}
+	j.yield(q)
 	if back := j.takeBuffered(q); len(back) > 0 {
 		j.life.crews.Go(func() { j.life.returnClaims(j, back) })
 	}

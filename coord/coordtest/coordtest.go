@@ -158,7 +158,12 @@ func want(t testing.TB, err, sentinel error, what string) {
 
 func join(t testing.TB, c coord.Coord, node coord.NodeID) coord.Session {
 	t.Helper()
-	s, err := session.Join(t.Context(), c, coord.Options{Node: node, Role: coord.RoleNode, Timing: Timing()})
+	return joinWith(t, c, node, Timing())
+}
+
+func joinWith(t testing.TB, c coord.Coord, node coord.NodeID, timing coord.Timing) coord.Session {
+	t.Helper()
+	s, err := session.Join(t.Context(), c, coord.Options{Node: node, Role: coord.RoleNode, Timing: timing})
 	if err != nil {
 		t.Fatalf("join as %s: %v", node, err)
 	}

@@ -47,6 +47,47 @@ func Liveness(t *testing.T, authority Authority) {
 			p.Release()
 		}
 	})
+	t.Run("slots of a key without work go to who waits, and stay where nobody could", func(t *testing.T) {
+		t.Parallel() // they mostly wait
+		open := authority(t)
+		slow := Timing()
+		slow.KeepIdle = time.Minute
+		a := joinWith(t, open(t), "a", slow)
+		for _, p := range eventually(t, a, coord.Need{Keys: []coord.CappedKey{host}, N: 3}, 5*time.Second) {
+			p.Release()
+		}
+		a.Yield(host.Key)
+		a.Yield("host:never-asked")
+		for range 3 {
+			time.Sleep(2 * coord.KeepYielded) // that nothing is given back shows only with time
+			if n := a.Status().Slots; n != 3 {
+				t.Fatalf("alone it has %d slots, want 3", n)
+			}
+		}
+		b := joinWith(t, open(t), "b", slow)
+		for changed := a.Changed(); a.Status().Slots > 0; changed = a.Changed() {
+			select {
+			case <-changed:
+			case <-time.After(10 * time.Second):
+				t.Fatal("beside another it keeps what it yielded")
+			}
+		}
+		taken := eventually(t, b, coord.Need{Keys: []coord.CappedKey{host}, N: 3}, 10*time.Second)
+		b.Yield(host.Key) // while they are in use: each goes back after its request
+		begin := time.Now()
+		for _, p := range taken {
+			p.Release()
+		}
+		for _, p := range eventually(t, a, coord.Need{Keys: []coord.CappedKey{host}, N: 2}, 20*time.Second) {
+			p.Release()
+		}
+		t.Logf("moved after %v", time.Since(begin).Round(time.Millisecond))
+		for end := time.Now().Add(4 * coord.KeepYielded); time.Now().Before(end); time.Sleep(coord.KeepYielded / 4) {
+			if n := a.Status().Slots; n < 2 {
+				t.Fatalf("wished for again, and given back after all: %d slots", n)
+			}
+		}
+	})
 	t.Run("who has more than its share gives it to who waits", func(t *testing.T) {
 		t.Parallel() // they mostly wait
 		open := authority(t)

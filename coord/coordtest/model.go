@@ -246,6 +246,7 @@ func (m *modelMachine) gate(t *rapid.T) coord.GateWrite {
 	return coord.GateWrite{
 		Key: rapid.SampledFrom(modelKeys).Draw(t, "key"), For: time.Duration(rapid.IntRange(1, 30).Draw(t, "minutes")) * time.Minute,
 		Gen: rapid.SampledFrom([]uint64{0, 0, 1, 2, 3}).Draw(t, "gen"), Reason: rapid.SampledFrom([]string{"429", "503"}).Draw(t, "reason"),
+		Set: rapid.SampledFrom([]coord.Micros{0, 0, 1, 1 << 60}).Draw(t, "set"), // unknown, before and after any clear
 	}
 }
 

@@ -43,6 +43,19 @@ func testSlots(t *testing.T, authority Authority) {
 			t.Errorf("recorded %v", s)
 		}
 	})
+	t.Run("a refusal says how many wait", func(t *testing.T) {
+		open := authority(t)
+		a, b, c := register(t, open(t), "a"), register(t, open(t), "b"), register(t, open(t), "c")
+		a.one("host:x", 1)
+		for i, m := range []*member{b, c, b, c} {
+			if g := m.grant([]coord.AskKey{m.key("host:x", 1)}); g[0].Full != "host:x" || g[0].Waiting != min(i+1, 2) {
+				t.Errorf("ask %d: got %+v", i, g)
+			}
+		}
+		if g := a.grant([]coord.AskKey{a.key("host:y", 1)}); g[0].Waiting != 0 {
+			t.Errorf("granted: %+v", g)
+		}
+	})
 	t.Run("a token is granted once however often it is asked for", func(t *testing.T) {
 		c := authority(t)(t)
 		m := register(t, c, "a")
@@ -230,7 +243,15 @@ func testGates(t *testing.T, authority Authority) {
 		if g := pause(time.Hour, before.Gen, "rewrite"); g.For > 0 {
 			t.Errorf("a rewrite closed it: %+v", g)
 		}
-		if g := pause(time.Minute, 0, "new"); g.For < 59*time.Second {
+		late := coord.GateWrite{Key: "host:x", For: time.Minute, Reason: "late", Set: 1}
+		if g, err := c.Pause(t.Context(), late); err != nil || g.For > 0 || g.Gen <= before.Gen {
+			t.Errorf("a pause set before, and told after, closed it: %+v, %v", g, err)
+		}
+		late.Set = m.beat().Now + 1
+		if g, err := c.Pause(t.Context(), late); err != nil || g.For < 59*time.Second {
+			t.Errorf("one set after did not: %+v, %v", g, err)
+		}
+		if g := pause(2*time.Minute, 0, "new"); g.For < 119*time.Second {
 			t.Errorf("a new pause did not: %+v", g)
 		}
 	})

@@ -116,9 +116,15 @@ func taken(k coord.Key, n int, slots []coord.Slot) bool {
 	return false
 }
 
-// LostEpochs is by how much the epoch rises where commits may be lost, beside the one above all that is known: an epoch may
-// have been begun and used by sessions that are all dead, in commits that are lost, and must not be begun again.
+// LostEpochs is by how much the epoch rises at least where commits may be lost, beside the one above all that is known: an epoch
+// may have been begun and used by sessions that are all dead, in commits that are lost, and must not be begun again. It rises by
+// the milliseconds since the row was changed as well: what was begun after the surviving history, even in other losses, took
+// longer.
 const LostEpochs = 1000
+
+func lostEpochs(a coord.Authority, now coord.Micros) coord.Epoch {
+	return LostEpochs + coord.Epoch(max(now-a.ChangedAt, 0)/1000)
+}
 
 // DecideDrain enters the next drain. highest is the greatest epoch any session's row has acked. ErrStale.
 func DecideDrain(off Off, a coord.Authority, server coord.Ident, highest coord.Epoch, d coord.Drain, now coord.Micros) (coord.Authority, error) {
@@ -135,7 +141,7 @@ func DecideDrain(off Off, a coord.Authority, server coord.Ident, highest coord.E
 	}
 	lost := d.Lost || d.NewIdent && (a.DB.System != server.System || a.DB.Lossy || server.Lossy)
 	if lost && off.on(R13Seen) {
-		next.Epoch += LostEpochs
+		next.Epoch += lostEpochs(a, now)
 	}
 	next.Mode, next.Target, next.Redis = coord.ModeDrain, d.Target, coord.RedisIdent{}
 	if !off.on(R1Drain) && d.Target == coord.ModeDB {

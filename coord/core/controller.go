@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"deepcrawl/coord"
@@ -55,6 +56,12 @@ func (s *Session) control(now Now, r coord.BeatReply, bad string) {
 	case coord.ModeDrain:
 		s.endDrain(now, r)
 	case coord.ModeRedis:
+		if s.unserved {
+			// Whoever needs slots and cannot ask Redis is served by the database (rule 11); a tool that needs none moves nobody.
+			s.unserved = false
+			s.drain(coord.Drain{Target: coord.ModeDB, Reason: fmt.Sprintf("%s has no redis configured", s.id.Node), Fall: true})
+			return
+		}
 		if s.redis.changed && s.cfg.Redis && s.myTurn(now, r, "changed") {
 			s.drain(coord.Drain{Target: coord.ModeDB, Reason: "redis is not the one that was seeded", Fall: true})
 			return
@@ -63,6 +70,7 @@ func (s *Session) control(now Now, r coord.BeatReply, bad string) {
 			s.drain(coord.Drain{Target: coord.ModeDB, Reason: "most sessions do not reach redis", Fall: true})
 		}
 	case coord.ModeDB:
+		s.unserved = false
 		if reason := s.mayReturn(now, r); reason != "" && s.myTurn(now, r, "return") {
 			c.tried, c.hasTry = now.Mono, true
 			s.drain(coord.Drain{Target: coord.ModeRedis, Reason: reason})

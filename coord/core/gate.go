@@ -15,11 +15,14 @@ type GateRow struct {
 }
 
 // DecidePause merges a write into a row: the later end wins; a rewrite of an earlier generation is void, one of a later
-// generation shows that a Clear was lost and brings it back.
+// generation shows that a Clear was lost and brings it back. A new pause that was set before the gate was cleared is void, as
+// long as nothing has closed it since.
 func DecidePause(off Off, row GateRow, w coord.GateWrite, now coord.Micros) (GateRow, bool) {
 	row.Gen = max(row.Gen, 1)
 	at := now + micros(min(w.For, coord.MaxPause))
 	switch {
+	case w.Gen == 0 && w.Set > 0 && row.Gen > 1 && row.At == 0 && w.Set <= row.Changed && off.on(RGateClear):
+		return row, false
 	case w.Gen == 0 || w.Gen == row.Gen:
 		if at <= row.At && off.on(RGateMax) {
 			return row, false

@@ -117,6 +117,7 @@ func DecideGrant(off Off, epoch coord.Epoch, now coord.Micros, a coord.Ask, slot
 				g.want(Want{Key: k.Key, Member: a.Member, Cap: k.Cap, Since: now, Seen: now})
 			}
 			g.Reply.Groups[i].Full = full[0].Key
+			g.Reply.Groups[i].Waiting = waiting(full[0].Key, a.Member, wants, now)
 			if !off.on(R4Together) {
 				g.Insert = append(g.Insert, add...)
 				all = append(all, add...)
@@ -135,6 +136,17 @@ func DecideGrant(off Off, epoch coord.Epoch, now coord.Micros, a coord.Ask, slot
 	// A key that was granted and then full is still wanted, but by a session that is being served: its wait begins anew.
 	slices.SortFunc(g.Insert, SlotOrder)
 	return g
+}
+
+// waiting is how many sessions wait for a key, me included.
+func waiting(key coord.Key, me coord.Member, wants []Want, now coord.Micros) int {
+	n := 1
+	for i := range wants {
+		if w := &wants[i]; w.Key == key && w.Member != me && w.Fresh(now) {
+			n++
+		}
+	}
+	return n
 }
 
 func (g *Granting) want(w Want) {

@@ -96,6 +96,8 @@ const (
 	RGateAck
 	// RGateLocal: a pause is in force at once where it was set.
 	RGateLocal
+	// RGateClear: a pause that was set before the gate was cleared, and is told after, is void.
+	RGateClear
 	// RRateEpoch: a bucket of another epoch is missing.
 	RRateEpoch
 	// RRateEmpty: a missing bucket is empty. Off: full.
@@ -137,7 +139,7 @@ var ruleNames = [numRules]string{
 	"R4Until", "R4Session", "R4Ident", "R4Together", "R4Cap", "R5Upto", "R5Reconcile", "R5Asked", "R5Reap", "R6Drop",
 	"R7Tokens", "R7Silence", "R7Once", "R8NoGrant", "R9Barrier", "R9Death", "R9Gap", "R9Seq", "R10Guard", "R10Again",
 	"R10Delete", "R10Carry", "R13Ident", "R13Seen", "R13Hold", "R14Fence", "R14Wait", "R16Cap", "R16Share", "RGateMax",
-	"RGateAck", "RGateLocal", "RRateEpoch", "RRateEmpty", "RRateVoid", "RRateBound", "RFence", "RFenceEpoch", "RTrust",
+	"RGateAck", "RGateLocal", "RGateClear", "RRateEpoch", "RRateEmpty", "RRateVoid", "RRateBound", "RFence", "RFenceEpoch", "RTrust",
 	"RAbortGrace", "RRegister",
 }
 

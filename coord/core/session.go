@@ -45,8 +45,9 @@ type Answer struct {
 
 // Calls that are not requests of coord.Coord.
 type (
-	// Probe reads the clock and identity of Redis, and whether it may be used. Answered by coord.Probed.
-	Probe struct{}
+	// Probe reads the clock and identity of Redis, and whether it may be used. Answered by coord.Probed. A beat waits for it unless
+	// it is Beside one, which it is while Redis is not reached: such a probe may take its time.
+	Probe struct{ Beside bool }
 	// Carried reads the slots to seed. Answered by []coord.Slot.
 	Carried struct{ Epoch coord.Epoch }
 	// Seed seeds Redis. Answered by coord.Seeded.
@@ -110,7 +111,8 @@ type Session struct {
 	keys      map[coord.Key]*keyState
 	returning []coord.Token
 	cooling   []*token
-	permits   int // out
+	permits   int  // out
+	unserved  bool // slots were wished for in an epoch of Redis, and none is configured here
 	reconID   uint64
 	reconFor  map[coord.Token]struct{}
 	dirtyTill time.Duration // calls without an answer may still take effect until then
@@ -254,7 +256,7 @@ func (s *Session) Next(now Now) time.Duration {
 			next = t
 		}
 	}
-	if s.beatID == 0 && s.probeID == 0 {
+	if s.beatID == 0 && (s.probeID == 0 || s.redis.beside) {
 		at(s.nextBeat)
 	}
 	for _, t := range s.cooling {
@@ -262,7 +264,7 @@ func (s *Session) Next(now Now) time.Duration {
 	}
 	for _, k := range s.keys {
 		if len(k.idle) > 0 {
-			at(k.idle[0].since + s.cfg.Timing.KeepIdle)
+			at(k.idle[0].since + s.keep(k))
 		}
 		if k.retryAt > 0 {
 			at(k.retryAt)
@@ -300,7 +302,7 @@ func (s *Session) Tick(now Now) {
 		}
 	}
 	s.tickSlots(now)
-	if s.beatID == 0 && s.probeID == 0 && now.Mono >= s.nextBeat {
+	if s.beatID == 0 && (s.probeID == 0 || s.redis.beside) && now.Mono >= s.nextBeat {
 		s.startBeat(now)
 	}
 }
@@ -360,8 +362,10 @@ type gate struct {
 type pause struct {
 	until  time.Duration
 	reason string
-	sent   uint64 // seq of the beat that carries it
-	calls  int    // telling it directly
+	sent   uint64       // seq of the beat that carries it
+	set    coord.Micros // the latest that the database's clock can have shown; 0 not known
+	db     coord.Ident  // whose clock
+	calls  int          // telling it directly
 	told   time.Duration
 }
 
@@ -374,10 +378,11 @@ func (s *Session) Gate(now Now, key coord.Key) (left time.Duration, reason strin
 	return g.until - now.Mono, g.reason, true
 }
 
-// Pause closes a gate here at once. The caller tells the authority, and says with Paused or Untold what came of it; beats tell
-// it what it has not heard.
-func (s *Session) Pause(now Now, key coord.Key, d time.Duration, reason string) {
-	until := now.Mono + min(d, coord.MaxPause)
+// Pause closes a gate here at once. The caller tells the authority what is returned, and says with Paused or Untold what came of
+// it; beats tell it what it has not heard.
+func (s *Session) Pause(now Now, key coord.Key, d time.Duration, reason string) coord.GateWrite {
+	d = min(d, coord.MaxPause)
+	until := now.Mono + d
 	p := s.pending[key]
 	if p == nil {
 		p = &pause{}
@@ -386,11 +391,17 @@ func (s *Session) Pause(now Now, key coord.Key, d time.Duration, reason string) 
 	if p.until < until {
 		p.until, p.reason, p.sent = until, reason, 0
 	}
+	p.set, p.db = 0, s.lastDB
+	if s.goodBeats > 0 {
+		since := max(now.Mono-s.lastGood, now.Wall-s.lastWall) // a suspended machine's monotonic clock stood still
+		p.set = s.lastNow + micros(since+since/8)              // both clocks may be wrong by a twentieth
+	}
 	p.calls++
 	p.told = now.Mono
 	if s.cfg.Off.on(RGateLocal) {
 		s.localGate(key, until, reason)
 	}
+	return coord.GateWrite{Key: key, For: d, Reason: reason, Set: p.set}
 }
 
 func (s *Session) localGate(key coord.Key, until time.Duration, reason string) {
@@ -411,6 +422,16 @@ func (s *Session) Paused(now Now, g coord.Gate) {
 		if p.calls--; p.until <= now.Mono+g.For {
 			delete(s.pending, g.Key)
 		}
+	}
+	s.heard(now, g)
+}
+
+// heard takes the gate that a pause of this session led to: where it is open, the pause was void.
+func (s *Session) heard(now Now, g coord.Gate) {
+	if g.For <= 0 && g.Gen > 1 {
+		delete(s.pending, g.Key)
+		delete(s.gates, g.Key)
+		s.woken = true
 	}
 	s.adopt(now, g)
 }
@@ -464,7 +485,10 @@ func (s *Session) gateWrites(now Now, all bool) []coord.GateWrite {
 		p := s.pending[key]
 		if left := p.until - now.Mono; left > 0 && (p.calls <= 0 || now.Mono-p.told >= tellWithin) {
 			p.sent = s.seq
-			out = append(out, coord.GateWrite{Key: key, For: left, Reason: p.reason})
+			if p.db != s.lastDB {
+				p.set = 0 // on another clock
+			}
+			out = append(out, coord.GateWrite{Key: key, For: left, Reason: p.reason, Set: p.set})
 		}
 	}
 	if !all || !s.cfg.Off.on(RGateAck) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -17,6 +18,7 @@ type redisState struct {
 	from    time.Duration // start of that probe
 	started time.Duration // of the probe that is out
 	fresh   bool          // the last probe succeeded, and belongs to the beat that follows
+	beside  bool          // the probe that is out, or was last, belongs to none
 	changed bool          // proof that it is not the one that was seeded
 	doubt   coord.Epoch   // it refused a grant of this epoch; proof if that epoch is still today's
 }
@@ -33,10 +35,14 @@ const clockError = 20 // 1/20 = 5 %
 const MaxStep = 500 * time.Millisecond
 
 func (s *Session) startBeat(now Now) {
-	if s.cfg.Redis {
-		s.redis.started, s.redis.fresh = now.Mono, false
-		s.probeID = s.call(Probe{})
-		return
+	r := &s.redis
+	if s.cfg.Redis && s.probeID == 0 {
+		r.started, r.fresh = now.Mono, false
+		r.beside = !r.usable && s.goodBeats > 0
+		s.probeID = s.call(Probe{Beside: r.beside})
+		if !r.beside {
+			return
+		}
 	}
 	s.sendBeat(now)
 }
@@ -45,17 +51,22 @@ func (s *Session) probeAnswer(now Now, a Answer) {
 	p, ok := a.Reply.(coord.Probed)
 	usable := a.Err == nil && ok && p.Eligible
 	r := &s.redis
-	if usable != r.usable || usable && !p.Ident.Same(r.ident) {
+	switch {
+	case usable && (!r.usable || !p.Ident.Same(r.ident)):
 		r.since = now.Mono
+	case !usable && r.usable:
+		r.since = r.started // it did not answer then
 	}
 	if usable {
 		if r.usable && p.Ident.Same(r.ident) && stepped(r.now, p.Now, r.started-r.from, now.Mono-r.from) {
 			r.since, r.changed = now.Mono, true
 		}
-		r.ident, r.now, r.from, r.fresh = p.Ident, p.Now, r.started, true
+		r.ident, r.now, r.from, r.fresh = p.Ident, p.Now, r.started, !r.beside
 	}
 	r.usable = usable
-	s.sendBeat(now)
+	if !r.beside {
+		s.sendBeat(now)
+	}
 }
 
 // stepped reports that a clock advanced by less or more than what passed between its two readings, which is between least
@@ -80,6 +91,11 @@ func (s *Session) sendBeat(now Now) {
 		kept.ack = b.Ack.Epoch
 	}
 	b.Gates = s.gateWrites(now, b.Ack != nil)
+	for _, w := range b.Gates {
+		if w.Set > 0 {
+			b.Since = min(b.Since, w.Set) // a clear that voids it is read with it
+		}
+	}
 	s.beatID = s.call(b)
 	s.out[s.beatID] = kept
 }
@@ -127,9 +143,11 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 		from = now
 	}
 	s.nextBeat = start.Mono + s.jitter(t.Beat)
+	told := map[coord.Key]bool{}
 	for key, p := range s.pending {
 		if p.sent == s.seq {
 			delete(s.pending, key)
+			told[key] = true
 		}
 	}
 	if s.lostRows && r.Authority.Epoch > s.lostIn && (r.Authority.HoldUntil > 0 || s.lostTold) {
@@ -150,7 +168,11 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 	s.lastDB = r.DB
 	s.observe(now, start, r)
 	for _, g := range r.Gates {
-		s.adopt(now, g)
+		if told[g.Key] {
+			s.heard(now, g)
+		} else {
+			s.adopt(now, g)
+		}
 	}
 	s.auth = r.Authority
 	if bad := s.distrust(r, step); bad != "" {
@@ -172,8 +194,25 @@ func (s *Session) beatAnswer(now Now, a Answer) {
 		s.afterBeat(now)
 		s.control(now, r, "")
 	}
+	s.hurryFall(now)
 	s.arm(s.nextBeat)
 	s.woken = true
+}
+
+// hurryFall lets a session that does not reach Redis say so when it matters: when it has been so for long enough to leave Redis
+// (rule 11), and soon again, because others say so at the same time.
+func (s *Session) hurryFall(now Now) {
+	if !s.cfg.Redis || s.redis.usable || s.view.Mode != coord.ModeRedis {
+		return
+	}
+	t := s.cfg.Timing
+	fall := s.redis.since + cmp.Or(t.Fall, FallAfter)
+	switch {
+	case now.Mono < fall:
+		s.nextBeat = min(s.nextBeat, fall)
+	case now.Mono < fall+2*t.Beat:
+		s.nextBeat = min(s.nextBeat, now.Mono+s.jitter(t.Beat/4))
+	}
 }
 
 // lose notes that the authority forgot, in epoch e, what it had confirmed.

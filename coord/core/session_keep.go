@@ -20,7 +20,7 @@ func (s *Session) tickSlots(now Now) {
 		})
 	}
 	for key, k := range s.keys {
-		for len(k.idle) > 0 && now.Mono-k.idle[0].since >= s.cfg.Timing.KeepIdle {
+		for len(k.idle) > 0 && now.Mono-k.idle[0].since >= s.keep(k) {
 			t := k.idle[0]
 			k.idle = slices.Delete(k.idle, 0, 1)
 			s.drop(t)

@@ -39,6 +39,7 @@ type keyState struct {
 	backoff time.Duration
 	share   int
 	pressed time.Duration // share holds until then
+	yielded bool          // the engine has no work for it
 }
 
 // limit is today's cap as far as this session knows.
@@ -85,6 +86,8 @@ const (
 	minRetry = 100 * time.Millisecond
 	// MaxRetry is the longest time between two asks for a key that was full.
 	MaxRetry = 2 * time.Second
+	// askEvery is the mean time between two asks of all sessions for a full key: each of n that wait asks every n x askEvery.
+	askEvery = 250 * time.Millisecond
 )
 
 // Acquire gives up to need.N permits from the pool. Where that is too little and the authority may be asked, ask is the ID of
@@ -108,6 +111,7 @@ func (s *Session) Acquire(now Now, need coord.Need, got []*Permit) (permits []*P
 		if ck.Cap != k.declare {
 			s.declare(now, k, ck.Cap)
 		}
+		k.yielded = false
 		ks = append(ks, k)
 	}
 	for range need.N {
@@ -124,8 +128,13 @@ func (s *Session) Acquire(now Now, need coord.Need, got []*Permit) (permits []*P
 		s.permits++
 		got = append(got, p)
 	}
-	if missing := need.N - len(got); missing > 0 && mayAsk {
+	missing := need.N - len(got)
+	if missing > 0 && mayAsk {
 		return got, s.sendAsk(now, need, ks, missing)
+	}
+	if missing > 0 && s.view.Mode == coord.ModeRedis && !s.cfg.Redis && !s.unserved {
+		s.unserved = true
+		s.beatSoon(now)
 	}
 	return got, 0
 }
@@ -252,7 +261,11 @@ func (s *Session) retry(now Now, ks []*keyState) {
 }
 
 func (s *Session) backoff(now Now, k *keyState) {
-	k.backoff = min(max(2*k.backoff, minRetry), s.cfg.Retry)
+	s.backoffFor(now, k, max(2*k.backoff, minRetry))
+}
+
+func (s *Session) backoffFor(now Now, k *keyState, d time.Duration) {
+	k.backoff = min(d, s.cfg.Retry)
 	k.retryAt = now.Mono + max(s.jitter(k.backoff), minRetry)
 	s.arm(k.retryAt)
 }
@@ -286,7 +299,7 @@ func (s *Session) askAnswer(now Now, q *ask, a Answer) {
 		if len(r.N) != len(g.asked) {
 			s.unreserve(now, g)
 			if k := s.keys[r.Full]; k != nil {
-				s.backoff(now, k)
+				s.backoffFor(now, k, time.Duration(r.Waiting)*askEvery)
 			}
 			continue
 		}
@@ -332,6 +345,9 @@ func (s *Session) refuse(now Now, q *ask, a Answer) {
 		}
 		s.beatSoon(now)
 	}
+	if q.view.Mode == coord.ModeRedis && (errors.Is(a.Err, coord.ErrUnavailable) || errors.Is(a.Err, coord.ErrUnknown)) && s.redis.usable {
+		s.beatSoon(now) // and probe
+	}
 	if errors.Is(a.Err, coord.ErrFenced) {
 		s.fence(a.Err)
 	}
@@ -374,8 +390,26 @@ func (s *Session) idle(now Now, t *token) {
 	}
 	t.state, t.since = tokenIdle, now.Mono
 	k.idle = append(k.idle, t)
-	s.arm(t.since + s.cfg.Timing.KeepIdle)
+	s.arm(t.since + s.keep(k))
 	s.woken = true
+}
+
+// keep is how long an idle token of the key is kept.
+func (s *Session) keep(k *keyState) time.Duration {
+	if k.yielded && len(s.others) > 0 {
+		return min(coord.KeepYielded, s.cfg.Timing.KeepIdle)
+	}
+	return s.cfg.Timing.KeepIdle
+}
+
+// Yield notes that there is no work for a key until it is wished for again.
+func (s *Session) Yield(key coord.Key) {
+	if k := s.keys[key]; k != nil && !k.yielded {
+		k.yielded = true
+		if len(k.idle) > 0 {
+			s.arm(k.idle[0].since + s.keep(k))
+		}
+	}
 }
 
 // MayStart is the start guard.

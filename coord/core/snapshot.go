@@ -261,6 +261,7 @@ func (s *Session) Write(c *Canon, now Now, clock coord.Micros) {
 		c.Micros(r.now, clock)
 		at(r.from)
 		c.Bool(r.fresh)
+		c.Bool(r.beside)
 		c.Bool(r.changed)
 		c.Num(uint64(r.doubt))
 	}
@@ -321,6 +322,7 @@ func (s *Session) writeSlots(c *Canon, now Now) {
 		c.Num(uint64(k.have)<<16 | uint64(k.declare)<<8 | uint64(k.cap))
 		c.Since(max(k.retryAt-now.Mono, 0))
 		c.Since(k.backoff)
+		c.Bool(k.yielded)
 	}
 	if s.reconID != 0 {
 		for _, id := range sortedKeys(s.reconFor) {

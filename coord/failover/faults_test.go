@@ -20,6 +20,7 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/coord/coordtest"
 	"deepcrawl/coord/session"
+	"deepcrawl/coord/sqlcoord"
 	"deepcrawl/internal/testenv"
 )
 
@@ -83,21 +84,28 @@ type world struct {
 	t     *testing.T
 	redis *testenv.Server
 	url   string
+	dsn   string
 	op    coord.Coord
 	nodes []*node
 	site  *site
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, database func(t testing.TB) string) *world {
+	return newWorldOver(t, database, func(dsn string) string { return dsn })
+}
+
+// newWorldOver lets each node reach the database on a way of its own.
+func newWorldOver(t *testing.T, database func(t testing.TB) string, way func(dsn string) string) *world {
 	w := &world{t: t, redis: testenv.PrivateRedis(t), site: &site{t: t, in: map[string]int{}, most: map[string]int{}}}
-	dsn := migrated(t, sqlite(t))
+	dsn := migrated(t, database(t))
+	w.dsn = dsn
 	server := httptest.NewServer(w.site)
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	w.op = open(t, dsn, w.redis.DSN(), "p:")
 	for i := range 3 {
 		p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", w.redis.Port()))
-		n := &node{w: w, name: coord.NodeID(fmt.Sprintf("n%d", i)), c: open(t, dsn, "redis://"+p.addr()+"/0", "p:"), proxy: p}
+		n := &node{w: w, name: coord.NodeID(fmt.Sprintf("n%d", i)), c: open(t, way(dsn), "redis://"+p.addr()+"/0", "p:"), proxy: p}
 		w.nodes = append(w.nodes, n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -239,41 +247,104 @@ func (w *world) flush() {
 	}
 }
 
+// fault is what is done to a Redis or to the ways to it.
+type fault struct {
+	name string
+	harm func(w *world)
+	mend func(w *world) // nil: it mends by itself
+}
+
+var faults = []fault{
+	{"redis is killed, and comes back", func(w *world) { w.redis.Kill() }, func(w *world) { w.redis.Start() }},
+	{"redis is frozen, and wakes", func(w *world) { w.redis.Signal(syscall.SIGSTOP) }, func(w *world) { w.redis.Signal(syscall.SIGCONT) }},
+	{"redis is restarted empty", func(w *world) { w.redis.Kill(); w.redis.Start() }, nil},
+	{"redis is emptied", func(w *world) { w.flush() }, nil},
+	{"all nodes are cut off from redis", func(w *world) { w.cut(true, w.nodes...) }, func(w *world) { w.cut(false, w.nodes...) }},
+}
+
+// suffer does it and requires that all nodes go on meanwhile and afterwards.
+func (w *world) suffer(f fault) {
+	w.t.Helper()
+	first := w.inMode(coord.ModeRedis, 0)
+	w.working(w.nodes...)
+	f.harm(w)
+	if f.mend != nil {
+		fallen := w.inMode(coord.ModeDB, first.Epoch)
+		if fallen.Falls == 0 || fallen.Reason == "" {
+			w.t.Errorf("fell back as %+v", fallen)
+		}
+		w.working(w.nodes...)
+		f.mend(w)
+	}
+	w.inMode(coord.ModeRedis, first.Epoch)
+	w.working(w.nodes...)
+	w.t.Logf("%s: at most %d, %d, %d, %d in flight", f.name, w.site.peak("h0"), w.site.peak("h1"), w.site.peak("h2"), w.site.peak("h3"))
+}
+
 func TestRealFaults(t *testing.T) {
 	t.Parallel()
-	for _, f := range []struct {
-		name string
-		harm func(w *world)
-		mend func(w *world) // nil: it mends by itself
-	}{
-		{"redis is killed, and comes back", func(w *world) { w.redis.Kill() }, func(w *world) { w.redis.Start() }},
-		{"redis is frozen, and wakes", func(w *world) { w.redis.Signal(syscall.SIGSTOP) }, func(w *world) { w.redis.Signal(syscall.SIGCONT) }},
-		{"redis is restarted empty", func(w *world) { w.redis.Kill(); w.redis.Start() }, nil},
-		{"redis is emptied", func(w *world) { w.flush() }, nil},
-		{"all nodes are cut off from redis", func(w *world) { w.cut(true, w.nodes...) }, func(w *world) { w.cut(false, w.nodes...) }},
-	} {
+	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
-			w := newWorld(t)
-			first := w.inMode(coord.ModeRedis, 0)
-			w.working(w.nodes...)
-			f.harm(w)
-			if f.mend != nil {
-				fallen := w.inMode(coord.ModeDB, first.Epoch)
-				if fallen.Falls == 0 || fallen.Reason == "" {
-					t.Errorf("fell back as %+v", fallen)
-				}
-				w.working(w.nodes...)
-				f.mend(w)
-			}
-			w.inMode(coord.ModeRedis, first.Epoch)
-			w.working(w.nodes...)
-			t.Logf("at most %d, %d, %d, %d in flight", w.site.peak("h0"), w.site.peak("h1"), w.site.peak("h2"), w.site.peak("h3"))
+			newWorld(t, sqlite).suffer(f)
 		})
 	}
+	for name, database := range map[string]func(t testing.TB) string{"PostgreSQL": testenv.Postgres, "MariaDB": testenv.MySQL} {
+		t.Run("all of it, one after the other, beside "+name, func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			w := newWorld(t, database)
+			for _, f := range faults {
+				w.suffer(f)
+			}
+		})
+	}
+	t.Run("a node without Redis is served by the database, and the cluster returns when it has left", func(t *testing.T) {
+		t.Parallel() // they mostly wait
+		w := newWorld(t, sqlite)
+		first := w.inMode(coord.ModeRedis, 0)
+		db, err := sqlcoord.Open(t.Context(), w.dsn, sqlcoord.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Errorf("close database: %v", err)
+			}
+		})
+		s, err := session.Join(t.Context(), db, coord.Options{Node: "plain", Role: coord.RoleNode, Timing: timing()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * timing().Beat) // that it moves nobody while it needs nothing shows only with time
+		if a := w.authority(); a.Mode != coord.ModeRedis || a.Epoch != first.Epoch {
+			t.Errorf("the cluster moved for a session that needs no slots: %+v", a)
+		}
+		var got []coord.Permit
+		w.until("served", 20*time.Second, func() bool {
+			got, err = s.Acquire(t.Context(), coord.Need{Keys: []coord.CappedKey{{Key: "host:plain", Cap: 1}}, N: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(got) == 1
+		})
+		if a := w.authority(); a.Mode != coord.ModeDB || !strings.Contains(a.Reason, "plain has no redis configured") {
+			t.Errorf("served by %+v", a)
+		}
+		w.working(w.nodes...)
+		got[0].Release()
+		time.Sleep(2 * timing().ReturnPause) // nor does the cluster leave it alone
+		if a := w.authority(); a.Mode != coord.ModeDB {
+			t.Errorf("it was left without slots: %+v", a)
+		}
+		if err := s.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.inMode(coord.ModeRedis, first.Epoch)
+		w.working(w.nodes...)
+	})
 	t.Run("a node that is cut off alone idles, the others go on, and it comes back", func(t *testing.T) {
 		t.Parallel() // they mostly wait
-		w := newWorld(t)
+		w := newWorld(t, sqlite)
 		first := w.inMode(coord.ModeRedis, 0)
 		w.working(w.nodes...)
 		alone, others := w.nodes[0], w.nodes[1:]
@@ -291,7 +362,7 @@ func TestRealFaults(t *testing.T) {
 	})
 	t.Run("an operator moves the cluster, and it stays", func(t *testing.T) {
 		t.Parallel() // they mostly wait
-		w := newWorld(t)
+		w := newWorld(t, sqlite)
 		a := w.inMode(coord.ModeRedis, 0)
 		if _, err := w.op.Drain(t.Context(), coord.Drain{From: a.Epoch, Target: coord.ModeDB, Pin: coord.ModeDB, Reason: "operator"}); err != nil {
 			t.Fatal(err)

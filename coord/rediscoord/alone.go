@@ -74,11 +74,12 @@ type gateArg struct {
 	Key    coord.Key `json:"key"`
 	Length int64     `json:"length"` // microseconds
 	Gen    uint64    `json:"gen"`
+	Set    int64     `json:"set"`
 	Reason string    `json:"reason"`
 }
 
 func gateWrite(w coord.GateWrite) gateArg {
-	return gateArg{Key: w.Key, Length: min(w.For, coord.MaxPause).Microseconds(), Gen: min(w.Gen, maxInt), Reason: w.Reason}
+	return gateArg{Key: w.Key, Length: min(w.For, coord.MaxPause).Microseconds(), Gen: min(w.Gen, maxInt), Set: int64(w.Set), Reason: w.Reason}
 }
 
 func readGates(a answer, now coord.Micros) []coord.Gate {

@@ -2,11 +2,14 @@ package rediscoord
 
 import (
 	"context"
+	"crypto/x509"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,11 +57,21 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // newClient opens nothing yet: connections are made by the first call. ErrURL.
-func newClient(url string, o Options) (*client, error) {
+func newClient(raw string, o Options) (*client, error) {
 	quiet()
-	opt, err := redis.ParseURL(url)
+	plain, roots, err := authorities(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrURL, strings.ReplaceAll(err.Error(), url, "the url"))
+		return nil, err
+	}
+	opt, err := redis.ParseURL(plain)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrURL, strings.ReplaceAll(err.Error(), plain, "the url"))
+	}
+	if roots != nil {
+		if opt.TLSConfig == nil {
+			return nil, fmt.Errorf("%w: tls-ca is for rediss://", ErrURL)
+		}
+		opt.TLSConfig.RootCAs = roots
 	}
 	if opt.Network == "unix" {
 		return nil, fmt.Errorf("%w: a socket's path, not redis:// or rediss://", ErrURL)
@@ -101,6 +114,28 @@ func newClient(url string, o Options) (*client, error) {
 		c.scripts[name] = redis.NewScript(string(lib) + string(body))
 	}
 	return c, nil
+}
+
+// authorities takes tls-ca, the file of the authorities that sign the server's certificate, out of a URL. Without it they are the
+// system's.
+func authorities(raw string) (plain string, roots *x509.CertPool, err error) {
+	u, err := url.Parse(raw)
+	if err != nil || !u.Query().Has("tls-ca") {
+		return raw, nil, nil // what cannot be parsed is refused by the driver, which says why
+	}
+	q := u.Query()
+	name := q.Get("tls-ca")
+	q.Del("tls-ca")
+	u.RawQuery = q.Encode()
+	pem, err := os.ReadFile(name)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: tls-ca: %w", ErrURL, err)
+	}
+	roots = x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return "", nil, fmt.Errorf("%w: tls-ca: no certificate in %s", ErrURL, name)
+	}
+	return u.String(), roots, nil
 }
 
 // Close closes the connections.

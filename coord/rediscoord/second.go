@@ -39,6 +39,9 @@ func (s *Second) Probe(ctx context.Context) (coord.Probed, error) { return s.pro
 
 func (c *client) probe(ctx context.Context) (coord.Probed, error) {
 	r, err := c.run(ctx, "probe", "")
+	if err != nil && (strings.Contains(err.Error(), "CLUSTERDOWN") || strings.Contains(err.Error(), "MOVED ") || strings.Contains(err.Error(), "CROSSSLOT")) {
+		err = fmt.Errorf("%w: %s: %w", ErrIneligible, isCluster, err)
+	}
 	if err != nil {
 		return coord.Probed{}, err
 	}
@@ -54,6 +57,8 @@ func (c *client) probe(ctx context.Context) (coord.Probed, error) {
 	return p, nil
 }
 
+const isCluster = "it is a Redis Cluster, where one script cannot see all slots"
+
 // ineligible says why a server may not be used, or nothing.
 func ineligible(version, mode, role, policy string) string {
 	major, rest, _ := strings.Cut(version, ".")
@@ -64,7 +69,7 @@ func ineligible(version, mode, role, policy string) string {
 	case errX != nil || errY != nil || x < 6 || x == 6 && y < 2:
 		return "version " + version + ", needed is 6.2"
 	case mode == "cluster":
-		return "it is a Redis Cluster, where one script cannot see all slots"
+		return isCluster
 	case mode == "sentinel":
 		return "it is a sentinel, not a server"
 	case role != "master":

@@ -200,12 +200,50 @@ func TestEligibility(t *testing.T) {
 		}
 	})
 	t.Run("a cluster is refused", func(t *testing.T) {
-		s := second(t, testenv.PrivateRedis(t, "cluster-enabled=yes").DSN(), rediscoord.Options{})
-		if p, err := s.Probe(t.Context()); err == nil || p.Eligible {
-			t.Errorf("got %+v, %v", p, err)
-		} else {
-			t.Log(err)
+		server := testenv.PrivateRedis(t, "cluster-enabled=yes")
+		s := second(t, server.DSN(), rediscoord.Options{})
+		refused := func(what string) {
+			t.Helper()
+			if p, err := s.Probe(t.Context()); !errors.Is(err, rediscoord.ErrIneligible) || !strings.Contains(err.Error(), "it is a Redis Cluster") || p.Eligible {
+				t.Errorf("%s: got %+v, %v", what, p, err)
+			}
 		}
+		refused("without hash slots")
+		opt, err := redis.ParseURL(server.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		admin := redis.NewClient(opt)
+		defer admin.Close()
+		if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) { // it takes a cluster a moment to be up
+			if info, err := admin.ClusterInfo(t.Context()).Result(); err == nil && strings.Contains(info, "cluster_state:ok") {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the cluster does not come up")
+			}
+		}
+		refused("with all hash slots")
+	})
+	t.Run("a replica is refused", func(t *testing.T) {
+		server, primary := testenv.PrivateRedis(t), testenv.PrivateRedis(t)
+		opt, err := redis.ParseURL(server.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		admin := redis.NewClient(opt)
+		defer admin.Close()
+		if err := admin.SlaveOf(t.Context(), "127.0.0.1", fmt.Sprint(primary.Port())).Err(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := second(t, server.DSN(), rediscoord.Options{}).Probe(t.Context())
+		if err == nil || p.Eligible {
+			t.Errorf("got %+v, %v", p, err)
+		}
+		t.Log(err)
 	})
 	t.Run("an ACL user with keys of its own and nothing dangerous is enough", func(t *testing.T) {
 		server := testenv.PrivateRedis(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,7 +85,9 @@ func (t table) Grant(ctx context.Context, a coord.Ask) (coord.Granted, error) {
 	told := r.sub(0)
 	for i := range out.Groups {
 		if full, ok := told.at(i).(string); ok {
-			out.Groups[i].Full = coord.Key(full)
+			n, key, _ := strings.Cut(full, " ")
+			waiting, _ := strconv.Atoi(n) // written by the script
+			out.Groups[i].Full, out.Groups[i].Waiting = coord.Key(key), waiting
 			continue
 		}
 		numbers := told.sub(i)

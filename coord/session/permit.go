@@ -100,6 +100,14 @@ func (s *Session) wrap(got []*core.Permit) []coord.Permit {
 	return out
 }
 
+// Yield says that there is no work for key now.
+func (s *Session) Yield(key coord.Key) {
+	s.mu.Lock()
+	s.m.Yield(key)
+	s.pump()
+	s.mu.Unlock()
+}
+
 // Changed returns a channel closed at the next change.
 func (s *Session) Changed() <-chan struct{} {
 	s.mu.Lock()
@@ -179,13 +187,13 @@ func (s *Session) Pause(ctx context.Context, key coord.Key, d time.Duration, rea
 		s.mu.Unlock()
 		return err
 	}
-	s.m.Pause(s.now(), key, d, reason)
+	w := s.m.Pause(s.now(), key, d, reason)
 	s.trips++
 	s.pump()
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout(nil))
 	defer cancel()
-	g, err := s.c.Pause(ctx, coord.GateWrite{Key: key, For: min(d, coord.MaxPause), Reason: reason})
+	g, err := s.c.Pause(ctx, w)
 	if err != nil {
 		s.mu.Lock()
 		s.m.Untold(key)

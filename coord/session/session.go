@@ -16,6 +16,10 @@ import (
 	"deepcrawl/coord/core"
 )
 
+// probeTime is how long a beat waits for a Redis that was reached before. One that takes longer is not reached; a connection that
+// is made anew, which may take several round trips, is waited for beside beats.
+const probeTime = 500 * time.Millisecond
+
 // joinWait is how long Join waits for the first view.
 const joinWait = 10 * time.Second
 
@@ -264,8 +268,8 @@ func unknown(ctx context.Context, err error) error {
 
 func (s *Session) timeout(req any) time.Duration {
 	t := min(5*time.Second, s.o.Timing.View/2)
-	if _, ok := req.(core.Probe); ok {
-		return min(t, time.Second)
+	if p, ok := req.(core.Probe); ok && !p.Beside {
+		return min(t, probeTime)
 	}
 	return t
 }

@@ -148,6 +148,51 @@ func TestSession(t *testing.T) {
 			leave(t, other)
 		})
 	})
+	t.Run("a pause that is told after it was cleared is void, and one set after the clear is not", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := memcoord.New(nil)
+			f := &flaky{Coord: c}
+			s, other := join(t, f, coord.Options{Node: "a"}), join(t, c, coord.Options{Node: "b"})
+			closed := func() (here, there bool) {
+				_, _, here = s.Gate("host:x")
+				_, _, there = other.Gate("host:x")
+				return here, there
+			}
+			time.Sleep(10 * time.Second)
+			f.down.Store(true)
+			if err := s.Pause(t.Context(), "host:x", time.Minute, "429"); !errors.Is(err, coord.ErrUnavailable) {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(5 * time.Second)
+			if err := other.Clear(t.Context(), "host:x"); err != nil {
+				t.Fatal(err)
+			}
+			if here, there := closed(); !here || there {
+				t.Errorf("before it is heard of: closed here %v, there %v", here, there)
+			}
+			f.down.Store(false)
+			for range 20 {
+				time.Sleep(s.Timing().Beat / 2)
+				if _, there := closed(); there {
+					t.Fatal("a pause from before the clear closed the gate again")
+				}
+			}
+			if here, _ := closed(); here {
+				t.Error("it is still closed where it was set")
+			}
+			f.down.Store(true)
+			if err := s.Pause(t.Context(), "host:x", time.Minute, "429"); !errors.Is(err, coord.ErrUnavailable) {
+				t.Errorf("got %v", err)
+			}
+			f.down.Store(false)
+			time.Sleep(2*s.Timing().Beat + time.Second)
+			if here, there := closed(); !here || !there {
+				t.Errorf("a pause set after the clear: closed here %v, there %v", here, there)
+			}
+			leave(t, s)
+			leave(t, other)
+		})
+	})
 	t.Run("an aborted request keeps its slot for a moment", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := memcoord.New(nil)

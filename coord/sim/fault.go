@@ -17,7 +17,7 @@ const (
 	Suspend       Fault = "suspend"        // the machine sleeps: its monotonic clock too
 	Kill          Fault = "kill"           // kill -9, started again on its machine or gone
 	Cycle         Fault = "leave"          // a clean exit, started again
-	Join          Fault = "join"           // another machine
+	Join          Fault = "join"           // another machine, perhaps without Redis
 	CutDB         Fault = "cut-db"         // partition from the database
 	CutRedis      Fault = "cut-redis"      // partition from Redis
 	Deaf          Fault = "deaf"           // requests arrive, answers do not
@@ -101,7 +101,7 @@ func (w *World) fault() {
 	d := w.span()
 	if p == nil {
 		if len(w.procs) < 12 {
-			w.spawn()
+			w.spawn(false)
 		}
 		return
 	}
@@ -133,7 +133,7 @@ func (w *World) fault() {
 		p.leave(func() { w.after(w.exp(5*time.Second), p.restart) })
 	case Join:
 		if w.running() < 5 {
-			w.spawn()
+			w.spawn(w.chance(0.15))
 		}
 	case CutDB:
 		p.cutDB = w.now + d
@@ -315,7 +315,7 @@ func (w *World) heal() {
 		p.wake()
 	}
 	if w.running() == 0 {
-		w.spawn()
+		w.spawn(false)
 	}
 	if w.db.db.Auth.Pin == coord.ModeDB {
 		w.trace("pinned to the database")

@@ -25,9 +25,13 @@ type oracle struct {
 	fence     coord.Fence
 	fenceOf   map[leaseID]coord.Fence
 
+	lastPause map[coord.Key]time.Duration // when somebody was asked to wait last
+	clearedAt map[coord.Key]time.Duration
+
 	leaseTokens int
 	lossAt      time.Duration
 	acked       map[coord.Member]coord.Epoch // however much the database forgot
+	dead        map[coord.Member]struct{}    // so too
 }
 
 type leaseID struct {
@@ -53,7 +57,8 @@ type oracleGate struct {
 func newOracle(w *World) oracle {
 	o := oracle{
 		w: w, open: map[coord.Key][]*request{}, capsAt: map[coord.Key][]capChange{}, epochBy: map[coord.Epoch]string{},
-		fenceOf: map[leaseID]coord.Fence{}, acked: map[coord.Member]coord.Epoch{},
+		fenceOf: map[leaseID]coord.Fence{}, acked: map[coord.Member]coord.Epoch{}, dead: map[coord.Member]struct{}{},
+		lastPause: map[coord.Key]time.Duration{}, clearedAt: map[coord.Key]time.Duration{},
 	}
 	for _, k := range w.keys {
 		o.capsAt[k.key] = []capChange{{cap: k.cap}}
@@ -290,6 +295,9 @@ func (o *oracle) granted(a coord.Ask, v coord.Granted, by string, before, after 
 			continue
 		}
 		row, ok := w.db.db.Sessions[p.m.ID()]
+		if _, dead := o.dead[p.m.ID()]; dead {
+			continue
+		}
 		if acked := max(row.Acked, o.acked[p.m.ID()]); ok && row.State == coord.Live && acked < v.Epoch && w.db.db.Auth.Epoch == v.Epoch {
 			w.violate("I3", "first grant of epoch %d, %s has acked %d", v.Epoch, p.name(), acked)
 		}
@@ -297,9 +305,9 @@ func (o *oracle) granted(a coord.Ask, v coord.Granted, by string, before, after 
 }
 
 // beat notes what a session has learnt, and what its ack wrote.
-func (o *oracle) beat(b coord.Beat, v coord.BeatReply, acked bool) {
+func (o *oracle) beat(b coord.Beat, v coord.BeatReply, acked bool, before map[coord.Key]core.GateRow) {
 	for _, w := range b.Gates {
-		o.wrote(w.Key)
+		o.wrote(w, before[w.Key])
 	}
 	if acked {
 		for _, g := range o.gates {
@@ -348,13 +356,21 @@ func (o *oracle) paused(p *proc, key coord.Key, d time.Duration) {
 		}
 	}
 	o.gates = append(o.gates, g)
+	o.lastPause[key] = o.w.now
 }
 
-// wrote notes that the database executed a pause of key.
-func (o *oracle) wrote(key coord.Key) {
+// wrote notes that the database executed a pause of key, whose gate was before.
+func (o *oracle) wrote(p coord.GateWrite, before core.GateRow) {
+	w, key := o.w, p.Key
+	row := w.db.db.Gates[key]
+	// Set is a bound on the database's clock; it errs by a twentieth of the time since a beat, and both clocks do.
+	margin := w.timing.Death/8 + time.Second
+	if before.At == 0 && row.At > 0 && p.Gen == 0 && p.Set > 0 && before.Gen > 1 && o.lastPause[key]+margin < o.clearedAt[key] {
+		w.violate("clear", "%s was cleared at %v and is closed by a pause set at %v", key, o.clearedAt[key], o.lastPause[key])
+	}
 	for _, g := range o.gates {
 		if g.key == key {
-			if row := o.w.db.db.Gates[key]; time.Duration(row.At-o.w.db.now())*time.Microsecond >= (g.until-o.w.now)*9/10 {
+			if time.Duration(row.At-o.w.db.now())*time.Microsecond >= (g.until-o.w.now)*9/10 {
 				g.stored = true
 			}
 		}
@@ -363,11 +379,13 @@ func (o *oracle) wrote(key coord.Key) {
 
 // cleared voids what was known before.
 func (o *oracle) cleared(key coord.Key) {
+	o.clearedAt[key] = o.w.now
 	o.gates = slices.DeleteFunc(o.gates, func(g *oracleGate) bool { return g.key == key })
 }
 
 // buried checks that the requests of a session that was found dead have ended.
 func (o *oracle) buried(b coord.Burial) {
+	o.dead[b.Member] = struct{}{}
 	if b.Proof {
 		return
 	}

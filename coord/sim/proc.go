@@ -16,6 +16,7 @@ type proc struct {
 	life     int // rises with each death: events of the past life are void
 	lockFile string
 	running  bool
+	plain    bool // no Redis is configured for it
 	mono     clockOf
 	wall     time.Duration // what the wall clock is ahead of mono
 	m        *core.Session
@@ -58,10 +59,10 @@ func (p *proc) real(d time.Duration) time.Duration {
 	return time.Duration(float64(d)/p.mono.rate) + time.Microsecond
 }
 
-// spawn starts a process on a new machine.
-func (w *World) spawn() *proc {
+// spawn starts a process on a new machine; a plain one has no Redis configured.
+func (w *World) spawn(plain bool) *proc {
 	w.nodes++
-	p := &proc{w: w, node: coord.NodeID(fmt.Sprintf("n%d", w.nodes)), lockFile: fmt.Sprintf("f%d", w.nodes)}
+	p := &proc{w: w, plain: plain, node: coord.NodeID(fmt.Sprintf("n%d", w.nodes)), lockFile: fmt.Sprintf("f%d", w.nodes)}
 	p.mono = w.newClock()
 	w.procs = append(w.procs, p)
 	p.start()
@@ -116,7 +117,7 @@ func (p *proc) register() {
 
 func (p *proc) join(v coord.Registered) {
 	w := p.w
-	cfg := core.Config{Timing: w.timing, Off: w.cfg.Off, Redis: w.withRedis, Eager: w.cfg.Seed%2 == 0}
+	cfg := core.Config{Timing: w.timing, Off: w.cfg.Off, Redis: w.withRedis && !p.plain, Eager: w.cfg.Seed%2 == 0}
 	cfg.Jitter = func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.8 + 0.2*w.rng.Float64())) }
 	p.member = v.Member
 	p.m = core.NewSession(cfg, v, nil, p.clock())
@@ -193,7 +194,7 @@ func (p *proc) again() {
 
 const (
 	callTimeout  = 5 * time.Second
-	probeTimeout = time.Second
+	probeTimeout = 500 * time.Millisecond
 )
 
 // send carries a request to its server, in some time, perhaps; done is called exactly once, with ErrUnknown when no answer
@@ -215,7 +216,7 @@ func (p *proc) send(req any, done func(reply)) {
 			}
 		})
 	}
-	if _, ok := req.(core.Probe); ok {
+	if q, ok := req.(core.Probe); ok && !q.Beside {
 		timeout = probeTimeout
 	}
 	answered := false
@@ -300,6 +301,9 @@ func (w *World) latency() time.Duration {
 
 // toRedis reports where a request goes.
 func (p *proc) toRedis(req any) bool {
+	if p.plain {
+		return false
+	}
 	switch q := req.(type) {
 	case core.Probe, core.Seed, core.Reap:
 		return true

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"deepcrawl/coord"
@@ -143,11 +144,11 @@ func (w *World) execDB(p *proc, req any) reply {
 	case coord.Beat:
 		var v coord.BeatReply
 		ack := q.Ack != nil
-		before := d.db.Sessions[q.Member].Acked
+		before, gates := d.db.Sessions[q.Member].Acked, maps.Clone(d.db.Gates)
 		v, r.err = d.db.Beat(now, q)
 		r.val = v
 		if r.err == nil {
-			w.oracle.beat(q, v, ack && v.Acked > before)
+			w.oracle.beat(q, v, ack && v.Acked > before, gates)
 		}
 	case coord.Ask:
 		var v coord.Granted
@@ -185,9 +186,9 @@ func (w *World) execDB(p *proc, req any) reply {
 		v, r.err = d.db.Open(now, q)
 		r.val = v
 	case coord.GateWrite:
-		g := d.db.Pause(now, q)
-		r.val = g
-		w.oracle.wrote(q.Key)
+		before := d.db.Gates[q.Key]
+		r.val = d.db.Pause(now, q)
+		w.oracle.wrote(q, before)
 	case clearGate:
 		g := d.db.Clear(now, q.key)
 		r.val = g

@@ -2,7 +2,10 @@ package sim_test
 
 import (
 	"flag"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +14,8 @@ import (
 )
 
 var (
-	simTime   = flag.Duration("sim.time", 5*time.Second, "how long TestSim runs")
+	simTime   = flag.Duration("sim.time", time.Minute, "how long TestSim runs")
+	simProcs  = flag.Int("sim.procs", 1, "worlds at a time; 0: one a processor")
 	simSeed   = flag.Uint64("sim.seed", 0, "run this seed only, with a trace")
 	simRule   = flag.String("sim.rule", "", "rule that TestHunt turns off")
 	simFaults = flag.String("sim.faults", "", "faults of TestHunt, separated by commas; empty: by the seed")
@@ -68,15 +72,33 @@ func TestSim(t *testing.T) {
 		}
 		return
 	}
-	var sum sim.Stats
-	begin := time.Now()
-	seed := *simFrom
-	for ; time.Since(begin) < *simTime; seed++ {
-		stats, v := sim.Run(sim.Config{Seed: seed})
-		sum = sum.Add(stats)
-		if v != nil {
-			t.Fatalf("%v\nreplay: go test ./coord/sim -run TestSim -sim.seed=%d -v", v, seed)
-		}
+	t.Parallel() // it takes its time, not the machine
+	procs := *simProcs
+	if procs == 0 {
+		procs = runtime.GOMAXPROCS(0)
 	}
-	t.Logf("seeds %d to %d: %+v", *simFrom, seed-1, sum)
+	var (
+		mu    sync.Mutex
+		sum   sim.Stats
+		next  atomic.Uint64
+		wg    sync.WaitGroup
+		begin = time.Now()
+	)
+	next.Store(*simFrom)
+	for range procs {
+		wg.Go(func() {
+			for time.Since(begin) < *simTime && !t.Failed() {
+				seed := next.Add(1) - 1
+				stats, v := sim.Run(sim.Config{Seed: seed})
+				mu.Lock()
+				sum = sum.Add(stats)
+				mu.Unlock()
+				if v != nil {
+					t.Errorf("%v\nreplay: make sim SEED=%d", v, seed)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("seeds %d to %d: %+v", *simFrom, next.Load()-1, sum)
 }

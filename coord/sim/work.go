@@ -37,6 +37,9 @@ func (p *proc) work(i int) {
 		p.pauseSomething()
 	case w.chance(0.002):
 		p.clearSomething()
+	case w.chance(0.05):
+		p.m.Yield(w.keys[w.rng.IntN(len(w.keys))].key)
+		p.pump()
 	}
 	// A crawl of one host at full speed wants the same again and again.
 	if need, ok := p.wish[i]; ok && w.chance(w.stay) {
@@ -205,9 +208,9 @@ func (p *proc) pauseSomething() {
 	}
 	w.oracle.paused(p, key, d)
 	w.trace("%s pauses %s for %v", p.name(), key, d)
-	p.m.Pause(p.clock(), key, d, "sim")
+	write := p.m.Pause(p.clock(), key, d, "sim")
 	m := p.m
-	p.send(coord.GateWrite{Key: key, For: d, Reason: "sim"}, func(a reply) {
+	p.send(write, func(a reply) {
 		if p.m != m || m.Over() != nil {
 			return
 		}

@@ -33,7 +33,7 @@ const DefaultSteps = 12000
 
 // Violation is a broken invariant.
 type Violation struct {
-	Invariant string // "I1" to "I8", "L1", "L2", "lease", "cap"
+	Invariant string // "I1" to "I8", "L1", "L2", "lease", "cap", "clear", "leak"
 	Detail    string
 	At        time.Duration
 	Seed      uint64
@@ -247,7 +247,7 @@ func newWorld(cfg Config) *World {
 	}
 	w.pickFaults()
 	for range 2 + w.rng.IntN(3) {
-		w.spawn()
+		w.spawn(false)
 	}
 	return w
 }

@@ -71,7 +71,7 @@ func Table() []Setting {
 		{
 			Key: KeyRedisURL, Secret: true, Older: "SEOMASTER_REDIS_URL", check: checkRedisURL,
 			Meaning: "Redis server, needed when the coordinator is redis",
-			Allowed: "redis://:PASSWORD@HOST:PORT/N or rediss://...",
+			Allowed: "redis://:PASSWORD@HOST:PORT/N or rediss://...[?tls-ca=FILE]",
 		},
 		{
 			Key: KeyRedisPrefix, Default: "deepcrawl:", Older: "SEOMASTER_REDIS_PREFIX", check: checkRedisPrefix,

@@ -13,7 +13,7 @@ a.epoch = highest + 1
 local moved = a.system ~= s.system
 -- A restarted Redis may have lost writes, so a new identity always counts as loss here.
 if d.lost or d.newident then
-  a.epoch = a.epoch + 1000
+  a.epoch = a.epoch + 1000 + math.floor(math.max(now - a.changed, 0) / 1000)
   a.hold = math.max(a.hold, now + d.hold)
   if d.newident and moved then a.hold = now + d.hold end
 end

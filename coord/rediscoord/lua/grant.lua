@@ -1,5 +1,5 @@
 -- grant: core.DecideGrant. in: {member, view, groups: [[[key, cap, token]]]}
--- out: per group its numbers or the key that was full; key and cap of each key asked for.
+-- out: per group its numbers or "waiting key" of the key that was full; key and cap of each key asked for.
 local a, now = cjson.decode(ARGV[1]), clock()
 local bad = check(a.member, a.view, now)
 if bad then return bad end
@@ -30,7 +30,11 @@ for i, group in ipairs(a.groups) do
     numbers[j] = n
   end
   if #full > 0 then
-    out[i] = full[1][1]
+    local waiting = 1
+    for _, w in ipairs(wants[full[1][1]]) do
+      if w.member ~= a.member then waiting = waiting + 1 end
+    end
+    out[i] = int(waiting) .. ' ' .. full[1][1]
     for _, k in ipairs(full) do wanted[k[1]] = wanted[k[1]] or k[2] end
   else
     out[i] = numbers

@@ -219,9 +219,11 @@ local function list_gate(out, key, g)
   for _, v in ipairs({key, int(g.gen), int(g.at), g.reason}) do out[#out + 1] = v end
 end
 
--- pause merges a write: the later end wins, a rewrite of an earlier generation is void, one of a later brings a lost clear back.
+-- pause merges a write: the later end wins, a rewrite of an earlier generation is void, one of a later brings a lost clear back;
+-- a new one that was set before the gate was cleared is void.
 local function pause(w, now)
   local g, at = gate(w.key), now + w.length
+  if w.gen == 0 and w.set > 0 and g.gen > 1 and g.at == 0 and w.set <= g.changed then return g end
   if w.gen == 0 or w.gen == g.gen then
     if at <= g.at then return g end
     g.at, g.reason = at, w.reason
