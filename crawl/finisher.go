@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,6 +124,7 @@ func (f *finisher) commit() {
 			markers = append(markers, o)
 			continue
 		}
+		o.forgetKnown()
 		results = append(results, o)
 		f.send = append(f.send, o.result)
 	}
@@ -133,6 +135,12 @@ func (f *finisher) commit() {
 		close(m.done)
 	}
 	clear(f.send)
+}
+
+// forgetKnown takes out the discoveries that were stored while the result waited: what every page links to reaches the store with the
+// first of them only.
+func (o *outcome) forgetKnown() {
+	o.result.Discovered = slices.DeleteFunc(o.result.Discovered, func(d storage.Discovery) bool { return o.job.seen.Has(d.Key) })
 }
 
 func (f *finisher) write(results []*outcome) {

@@ -42,7 +42,7 @@ func TestMemoryGrowsLittleWithURLs(t *testing.T) {
 		_, _ = w.Write(b.Bytes())
 	}))
 	defer site.Close()
-	st, err := sqlstore.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "memory.db"), sqlstore.Options{Create: true, SeenMemory: 1 << 20})
+	st, err := sqlstore.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "memory.db"), sqlstore.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

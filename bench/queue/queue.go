@@ -22,7 +22,7 @@ import (
 const (
 	// Batch is how many URLs one claim asks for.
 	Batch = 24
-	// linksPerPage are found on each page; one of them is new.
+	// linksPerPage are found on each page; one of them is new, and the engine hands the store no other.
 	linksPerPage = 20
 	host         = "example.com"
 	fillBatch    = 2000
@@ -76,7 +76,6 @@ type Queue struct {
 	store *sqlstore.Store
 	run   storage.RunID
 	next  atomic.Int64 // URLs made so far
-	known []storage.Discovery
 	facts []byte
 	links []byte
 }
@@ -86,7 +85,7 @@ func Open(ctx context.Context, dsn string, queued, workers int) (_ *Queue, err e
 	if _, err := sqlstore.Migrate(ctx, dsn); err != nil {
 		return nil, err
 	}
-	s, err := sqlstore.Open(ctx, dsn, sqlstore.Options{Workers: 4 * workers, SeenMemory: 1 << 20})
+	s, err := sqlstore.Open(ctx, dsn, sqlstore.Options{Workers: 4 * workers})
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +105,6 @@ func Open(ctx context.Context, dsn string, queued, workers int) (_ *Queue, err e
 	for i := range q.facts {
 		q.facts[i] = byte(rand.Uint32())
 	}
-	for i := range linksPerPage - 1 {
-		q.known = append(q.known, discovery(int64(i)))
-	}
 	for q.next.Load() < int64(queued) {
 		list := make([]storage.Discovery, min(fillBatch, queued-int(q.next.Load())))
 		for i := range list {
@@ -124,14 +120,14 @@ func Open(ctx context.Context, dsn string, queued, workers int) (_ *Queue, err e
 // Close closes the store.
 func (q *Queue) Close() error { return q.store.Close() }
 
-// discovery is the i-th URL of the run. Depths are mixed, so URLs do not leave in the order they came.
+// discovery is the i-th URL of the run. URLs leave in the order they came, as in a crawl that goes from level to level.
 func discovery(i int64) storage.Discovery {
 	var raw [8]byte
 	binary.LittleEndian.PutUint64(raw[:], uint64(i))
 	sum := sha256.Sum256(raw[:])
 	return storage.Discovery{
 		Key: storage.Key(sum[:16]), URL: fmt.Sprintf("https://www.example.com/section-%d/some-product-page-%d.html", i%37, i), Host: host,
-		Priority: 350, Depth: 1 + int(i%7),
+		Priority: 350, Depth: 1,
 	}
 }
 
@@ -167,7 +163,7 @@ func (q *Queue) turn(ctx context.Context, owner storage.Owner) (int, error) {
 	}
 	results := make([]storage.Result, 0, len(claims))
 	for _, c := range claims {
-		found := append(append(make([]storage.Discovery, 0, linksPerPage), q.known...), q.new(c.Depth))
+		found := []storage.Discovery{q.new(c.Depth)}
 		results = append(results, storage.Result{Run: c.Run, ID: c.ID, Token: c.Token, Discovered: found, Page: q.page()})
 	}
 	out, err := q.store.Finish(ctx, owner, results)

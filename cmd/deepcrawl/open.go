@@ -26,10 +26,6 @@ const (
 	create    openMode = true
 )
 
-// storeSeen bounds the store's own cache of known keys: little, because the engine's set stands before it and answers for nearly
-// all. Two sets of the same keys cost 61 bytes a URL instead of 28, and saved no time (crawl/memory_test.go).
-const storeSeen = 1 << 20
-
 // open opens the database of the settings. Its errors are one line that names the database.
 func (p *program) open(ctx context.Context, cfg *config.Config, mode openMode) (storage.Store, error) {
 	if path, ok := sqliteFile(cfg.DB); ok && mode == create {
@@ -37,7 +33,7 @@ func (p *program) open(ctx context.Context, cfg *config.Config, mode openMode) (
 			return nil, usagef("%s: the folder %s cannot be used: %v; allowed: a path in a folder that exists", cfg.DB, filepath.Dir(path), pathCause(err))
 		}
 	}
-	st, err := sqlstore.Open(ctx, cfg.DB, sqlstore.Options{Create: bool(mode), SeenMemory: storeSeen})
+	st, err := sqlstore.Open(ctx, cfg.DB, sqlstore.Options{Create: bool(mode)})
 	if err != nil {
 		return nil, explain(cfg, err)
 	}

@@ -23,7 +23,7 @@ const (
 	tallyReason     = "reason:" // and the word
 )
 
-// found is a discovered URL that is not known to be stored.
+// found is a discovered URL.
 type found struct {
 	result int // index of the result it came with, -1 none
 	run    storage.RunID
@@ -56,7 +56,8 @@ type runKey struct {
 	key storage.Key
 }
 
-// prepare keeps those discoveries that are not known to be stored, and gets what they need: host ids and ids of their own.
+// prepare gets what the discoveries need: host ids and ids of their own. Which are stored already the database decides; who asks keeps
+// the links that every page repeats from coming here.
 func (s *Store) prepare(ctx context.Context, b *batch, run func(i int) storage.RunID, groups [][]storage.Discovery) error {
 	need := map[storage.RunID]int64{}
 	var hosts []string
@@ -66,12 +67,8 @@ func (s *Store) prepare(ctx context.Context, b *batch, run func(i int) storage.R
 			continue
 		}
 		id := run(i)
-		seen := s.seen.run(id)
 		for k := range group {
 			d := &group[k]
-			if seen.has(&d.Key) {
-				continue
-			}
 			b.found = append(b.found, found{result: i, run: id, d: d})
 			need[id]++
 			if d.Host != lastHost {

@@ -13,7 +13,6 @@ func (s *Store) DeleteRun(ctx context.Context, id storage.RunID, limit int) (don
 	limit = max(limit, 1)
 	done, err = s.deleteSome(ctx, id, int64(limit))
 	if done {
-		s.seen.drop(id)
 		s.ids.drop(id)
 	}
 	return done, doing(err, "delete run %d", id)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"deepcrawl/internal/sqldb"
-	"deepcrawl/storage"
 )
 
 // OpenPortable opens a store that uses the portable statements only.
@@ -35,16 +34,3 @@ const (
 	Delayed = delayed
 	First   = -boost
 )
-
-// Seen is the cache of stored keys by itself.
-type Seen struct{ keys seenKeys }
-
-// NewSeen returns a cache bounded to limit bytes.
-func NewSeen(limit int64) *Seen { return &Seen{seenKeys{limit: limit}} }
-
-// Add and Has are what the store does with it.
-func (s *Seen) Add(run storage.RunID, k storage.Key)      { s.keys.add(s.keys.run(run), &k) }
-func (s *Seen) Has(run storage.RunID, k storage.Key) bool { return s.keys.run(run).has(&k) }
-
-// Used is how many bytes the tables take.
-func (s *Seen) Used() int64 { return s.keys.used.Load() }

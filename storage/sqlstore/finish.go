@@ -36,7 +36,7 @@ func (s *Store) Finish(ctx context.Context, _ storage.Owner, results []storage.R
 	s.build(b, results, all)
 	err := s.db.Do(ctx, func(tx *sqldb.Tx) error { s.writeBatch(tx, b, shard); return nil })
 	if err == nil {
-		s.remember(b, all)
+		s.queued(b, all)
 		out := make([]storage.Outcome, len(results))
 		for i := range out {
 			out[i] = storage.OutcomeDone
@@ -96,7 +96,7 @@ func (s *Store) finishChecked(ctx context.Context, b *batch, results []storage.R
 	if err != nil {
 		return nil, doing(err, "finish")
 	}
-	s.remember(b, keep)
+	s.queued(b, keep)
 	out := make([]storage.Outcome, len(results))
 	for i := range out {
 		out[i] = storage.OutcomeStale
@@ -129,7 +129,7 @@ func (s *Store) Discover(ctx context.Context, run storage.RunID, list []storage.
 	if err != nil {
 		return 0, doing(fenced(err, fence), "discover")
 	}
-	s.remember(b, all)
+	s.queued(b, all)
 	return int(n.N), nil
 }
 
@@ -247,20 +247,10 @@ func (s *Store) writeBatch(tx *sqldb.Tx, b *batch, shard int64) (added *sqldb.Co
 	return added
 }
 
-// remember caches the keys that are stored now, by this transaction or by an earlier one.
-func (s *Store) remember(b *batch, keep func(int) bool) {
-	var run *seenRun
-	var last storage.RunID
+// queued tells the marks of slow claims what this process has put before them.
+func (s *Store) queued(b *batch, keep func(int) bool) {
 	for i := range b.found {
-		f := &b.found[i]
-		if !keep(f.result) {
-			continue
-		}
-		if run == nil || f.run != last {
-			run, last = s.seen.run(f.run), f.run
-		}
-		s.seen.add(run, &f.d.Key)
-		if f.d.Exclude == "" {
+		if f := &b.found[i]; keep(f.result) && f.d.Exclude == "" {
 			s.heads.queued(f.run, f.host, weight(f.d.Priority, f.d.Depth))
 		}
 	}

@@ -151,9 +151,6 @@ func (s *Store) SetRunState(ctx context.Context, id storage.RunID, from []storag
 	case moved.N == 0:
 		err = fmt.Errorf("it is %s and cannot become %s: %w", run.State, to, storage.ErrState)
 	}
-	if err == nil && (to.Terminal() || to == storage.RunPaused) {
-		s.seen.drop(id)
-	}
 	return run, doing(err, "run %d", id)
 }
 

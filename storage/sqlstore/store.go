@@ -23,9 +23,6 @@ type Options struct {
 	Create bool
 	// Workers is how many workers the process runs; pool sizes follow it.
 	Workers int
-	// SeenMemory bounds the cache of keys known to be stored, in bytes. 0: 64 MiB, room for about two million URLs.
-	// Beyond it the database decides, which is slower and as exact.
-	SeenMemory int64
 	// RoundTrip, when set, is called for each wait for the database server: for tests.
 	RoundTrip func()
 	Log       *slog.Logger
@@ -38,7 +35,6 @@ type Store struct {
 	log    *slog.Logger
 	hosts  hostCache
 	ids    idBlocks
-	seen   seenKeys
 	heads  heads
 	lost   lostCalls
 	sweeps sweeps
@@ -99,10 +95,6 @@ func newStore(db *sqldb.DB, opt Options, load func(fs.FS, sqldb.Dialect) (*sqldb
 	s := &Store{db: db, set: set, log: opt.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
-	}
-	s.seen.limit = opt.SeenMemory
-	if s.seen.limit <= 0 {
-		s.seen.limit = 64 << 20
 	}
 	return s, nil
 }
