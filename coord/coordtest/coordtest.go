@@ -45,7 +45,10 @@ func Safety(t *testing.T, authority Authority) {
 	t.Run("leases", func(t *testing.T) { testLeases(t, authority) })
 	t.Run("switch", func(t *testing.T) { testSwitch(t, authority) })
 	t.Run("races", func(t *testing.T) { testRaces(t, authority) })
-	t.Run("as the model", func(t *testing.T) { testModel(t, authority) })
+	t.Run("as the model", func(t *testing.T) {
+		t.Parallel() // the longest of them, and nothing in it is short of time
+		testModel(t, authority)
+	})
 	t.Run("histories", func(t *testing.T) { testHistories(t, authority) })
 	t.Run("storm", func(t *testing.T) { testStorm(t, authority, nil) })
 	t.Run("storm with faults", func(t *testing.T) {

@@ -51,6 +51,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // TestServerFaults stops, kills and freezes private servers under four sessions.
 func TestServerFaults(t *testing.T) {
+	t.Parallel() // they mostly wait
 	for _, kind := range []struct {
 		name   string
 		server func(t testing.TB, settings ...string) *testenv.Server

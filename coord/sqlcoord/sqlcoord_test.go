@@ -39,16 +39,19 @@ func open(t testing.TB, dsn string, o sqlcoord.Options) *sqlcoord.Coord {
 func sqliteDSN(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "coord.db") }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel() // they mostly wait for their servers
 	coordtest.Safety(t, on(sqliteDSN))
 	coordtest.Liveness(t, on(sqliteDSN))
 }
 
 func TestPostgres(t *testing.T) {
+	t.Parallel() // they mostly wait for their servers
 	coordtest.Safety(t, on(testenv.Postgres))
 	coordtest.Liveness(t, on(testenv.Postgres))
 }
 
 func TestMySQL(t *testing.T) {
+	t.Parallel() // they mostly wait for their servers
 	coordtest.Safety(t, on(testenv.MySQL))
 	coordtest.Liveness(t, on(testenv.MySQL))
 }
