@@ -83,7 +83,7 @@ func (c *Coord) adopt(tx *sqldb.Tx, h *head) error {
 func (c *Coord) Beat(ctx context.Context, b coord.Beat) (out coord.BeatReply, err error) {
 	var h head
 	var beaten *sqldb.Count
-	err = c.do(ctx, func(tx *sqldb.Tx, inode string) error {
+	err = c.try(ctx, func(tx *sqldb.Tx, inode string) error {
 		h = head{c: c, inode: inode}
 		out = coord.BeatReply{}
 		h.session(tx, "session_lock", b.Member)
@@ -112,7 +112,7 @@ func (c *Coord) Beat(ctx context.Context, b coord.Beat) (out coord.BeatReply, er
 			return nil
 		}, int64(b.Since)-core.GateOverlap.Microseconds())
 		return nil // with the COMMIT it is one round trip
-	})
+	}, false) // a beat that is executed twice fences its session
 	if err != nil {
 		return out, err
 	}

@@ -119,6 +119,12 @@ const maxAttempts = 30
 
 // do runs a transaction, again where others took the same number first.
 func (c *Coord) do(ctx context.Context, fn func(tx *sqldb.Tx, inode string) error) error {
+	return c.try(ctx, fn, true)
+}
+
+// try is do; what must not be done again is not, where it may have been: ErrUnknown. That a server has no life shows in answers
+// that may come after the COMMIT.
+func (c *Coord) try(ctx context.Context, fn func(tx *sqldb.Tx, inode string) error, again bool) error {
 	inode := ""
 	for attempt := 1; ; attempt++ {
 		if c.db.Dialect() == sqldb.SQLite {
@@ -135,6 +141,9 @@ func (c *Coord) do(ctx context.Context, fn func(tx *sqldb.Tx, inode string) erro
 		case errors.Is(err, errNoLife) && attempt < maxAttempts:
 			if err := c.live(ctx); err != nil {
 				return translate(ctx, err)
+			}
+			if !again {
+				return &coordError{kind: coord.ErrUnknown, cause: err}
 			}
 		case errors.Is(err, sqldb.ErrUnique) && attempt < maxAttempts:
 		default:
