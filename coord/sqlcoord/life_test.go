@@ -14,7 +14,10 @@ import (
 // again: that would fence the session.
 func TestTheFirstBeatAfterARestartFencesNobody(t *testing.T) {
 	dsn := testenv.MySQL(t)
-	c := open(t, dsn, sqlcoord.Options{Create: true})
+	if _, err := sqlcoord.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, dsn, sqlcoord.Options{})
 	r, err := c.Register(t.Context(), coord.Registration{Node: "n1", Role: coord.RoleNode})
 	if err != nil {
 		t.Fatal(err)
