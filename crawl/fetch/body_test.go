@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -232,3 +233,23 @@ func TestRelease(t *testing.T) {
 	}
 	res.Release()
 }
+
+// TestChunkExtensionsCutAnywhere: a body is the same wherever the network cuts what the server sends, extensions of chunks included.
+func TestChunkExtensionsCutAnywhere(t *testing.T) {
+	data := []byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n6 ; c\r\n world\r\n0;d\r\nT: x\r\n\r\n")
+	for cut := 1; cut < len(data); cut++ {
+		r := io.MultiReader(bytes.NewReader(data[:cut]), bytes.NewReader(data[cut:]))
+		_, body, err := response(fetch.HeadConn(&readConn{Reader: r}, 1<<20))
+		if err != nil || string(body) != "hello world" {
+			t.Errorf("cut after %q: got %q, %v", data[:cut], body, err)
+		}
+	}
+}
+
+// readConn is a connection that a reader answers on.
+type readConn struct {
+	pieces
+	io.Reader
+}
+
+func (c *readConn) Read(b []byte) (int, error) { return c.Reader.Read(b) }

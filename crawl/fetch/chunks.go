@@ -74,6 +74,7 @@ func (k *chunks) filter(p, buf []byte) (n int, out []byte, used int) {
 			k.framing(b)
 			if k.state == chunkExtension {
 				out, changed = append(out, p[kept:i]...), true
+				kept = i + 1 // the byte itself goes, also where it is the last one here
 			}
 			k.cr = b == '\r'
 			i++
