@@ -69,8 +69,8 @@ func checkDB(v string) error {
 		return err
 	}
 	if scheme == "mysql" || scheme == "mariadb" {
-		if u.Host == "" {
-			return errors.New("no host")
+		if u.Host == "" && u.Query().Get("socket") == "" {
+			return errors.New("no host, and no socket=PATH")
 		}
 		if strings.Trim(u.Path, "/") == "" {
 			return errors.New("no database name after the host")

@@ -162,6 +162,9 @@ func TestFile(t *testing.T) {
 		}
 	})
 	t.Run("a secret is read from its file", func(t *testing.T) {
+		if _, err := load(config.Input{Environ: []string{"DEEPCRAWL_DB=mysql://u:p@/d?socket=/run/s.sock"}}, nil); err != nil {
+			t.Errorf("a Unix socket: got %v", err)
+		}
 		c, err := load(config.Input{Environ: []string{"DEEPCRAWL_DB_FILE=/run/db"}}, files{"/run/db": "mysql://u:p@h:1/d\n"})
 		if err != nil || c.DB != "mysql://u:p@h:1/d" {
 			t.Fatalf("got %v", err)
@@ -188,6 +191,7 @@ func TestErrors(t *testing.T) {
 		{env("DEEPCRAWL_DB=crawl.db"), nil, `DEEPCRAWL_DB: "crawl.db": no scheme; perhaps sqlite:crawl.db` + dbAllowed},
 		{env("DEEPCRAWL_DB=oracle://x"), nil, `DEEPCRAWL_DB: "oracle://x": unknown scheme "oracle"` + dbAllowed},
 		{env("DEEPCRAWL_DB=sqlite:"), nil, `DEEPCRAWL_DB: "sqlite:": a path must follow the scheme` + dbAllowed},
+		{env("DEEPCRAWL_DB=mysql://root:sesame@/x"), nil, `DEEPCRAWL_DB: "mysql://root:***@/x": no host, and no socket=PATH` + dbAllowed},
 		{env("DEEPCRAWL_DB=mysql://root:sesame@h"), nil, `DEEPCRAWL_DB: "mysql://root:***@h": no database name after the host` + dbAllowed},
 		{env("DEEPCRAWL_DB=mysql://root:ses/am@e@h/x"), nil, `DEEPCRAWL_DB: "mysql://root:***@h/x": not a URL (a password's special characters must be percent-encoded)` + dbAllowed},
 		{env("DEEPCRAWL_NODE_ID=a_b"), nil, `DEEPCRAWL_NODE_ID: "a_b": '_' is not allowed; allowed: 1 to 16 letters, digits and hyphens`},
