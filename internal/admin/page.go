@@ -206,7 +206,7 @@ func (p recordPage) All() string {
 	if err != nil {
 		return err.Error()
 	}
-	return string(b)
+	return show.Escape(string(b))
 }
 
 // Waits says that the page may still be claimed sooner or later.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 )
 
 // Count writes a number with thousands separated: 12,345.
@@ -107,10 +108,35 @@ func Clean(s string) string {
 			}
 			return r
 		}
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if unseen(r) {
 			return -1
 		}
 		marks = 0
 		return r
 	}, s)
+}
+
+// unseen is a character that shows nothing itself and does something to what is around it.
+func unseen(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// Escape writes what Clean drops as JSON does, so that a JSON text of several lines means the same and can be shown.
+func Escape(json string) string {
+	var b strings.Builder
+	marks := 0
+	for _, r := range json {
+		mark := unicode.In(r, unicode.Mn, unicode.Me)
+		if marks++; !mark {
+			marks = 0
+		}
+		if r == '\n' || !unseen(r) && marks <= maxMarks {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }

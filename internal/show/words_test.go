@@ -1,6 +1,8 @@
 package show_test
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -18,5 +20,21 @@ func TestCleanKeepsWritingAndDropsTricks(t *testing.T) {
 		if got := show.Clean(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestEscapeKeepsWhatJSONMeans(t *testing.T) {
+	in := map[string]string{"title": "a\x00\x7f\u0085\u202eb\n" + "Z" + strings.Repeat("\u0335", 12) + strings.Repeat("\U0001E000", 9), "b": "Việt"}
+	b, err := json.MarshalIndent(in, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := show.Escape(string(b))
+	if bad := strings.ReplaceAll(text, "\n", ""); show.Clean(bad) != bad {
+		t.Errorf("got %q", text)
+	}
+	var out map[string]string
+	if err := json.Unmarshal([]byte(text), &out); err != nil || !maps.Equal(in, out) {
+		t.Errorf("got %q, %v", out, err)
 	}
 }
