@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,11 +226,30 @@ func (l *life) openJob(run storage.Run) (*job, error) {
 		j = other
 	} else {
 		l.jobs[run.ID] = j
+		l.listJobs()
 	}
 	j.mu.Lock()
 	j.users++
 	j.mu.Unlock()
 	return j, nil
+}
+
+// listJobs follows a change of jobs. The caller holds mu.
+func (l *life) listJobs() {
+	list := slices.Collect(maps.Values(l.jobs))
+	l.listed.Store(&list)
+}
+
+// inFlight is the number of runs worked on here, and of their requests under way. It takes no lock.
+func (l *life) inFlight() (runs, requests int) {
+	list := l.listed.Load()
+	if list == nil {
+		return 0, 0
+	}
+	for _, j := range *list {
+		requests += int(j.inflight.Load())
+	}
+	return len(*list), requests
 }
 
 // closeJob is the end of a crew. Claims that nobody serves any more go back; a job whose run is over is forgotten.
@@ -287,6 +308,7 @@ func (l *life) forget(j *job) {
 	l.mu.Lock()
 	if l.jobs[j.run.ID] == j {
 		delete(l.jobs, j.run.ID)
+		l.listJobs()
 	}
 	l.mu.Unlock()
 	l.node.remember(j)

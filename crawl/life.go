@@ -39,6 +39,7 @@ type life struct {
 
 	mu      sync.Mutex
 	jobs    map[storage.RunID]*job
+	listed  atomic.Pointer[[]*job]      // jobs, for who may not wait for mu
 	away    map[storage.RunID]time.Time // runs with nothing to do here before that time
 	wake    chan struct{}               // closed when a run may have become ready for a worker
 	looking chan struct{}               // held by the idle worker that looks for work

@@ -170,13 +170,8 @@ func (n *Node) InFlight() int {
 	if l == nil {
 		return 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	total := 0
-	for _, j := range l.jobs {
-		total += int(j.inflight.Load())
-	}
-	return total
+	_, requests := l.inFlight()
+	return requests
 }
 
 // maxEnded bounds the runs whose last progress is remembered.

@@ -91,8 +91,8 @@ func (n *Node) Holding() (h Holding, ok bool) {
 	return h, true
 }
 
-// Stats returns figures of the node. It does not ask the session and takes none of the locks under which a session is asked: it is
-// what coord.Options.Facts may call.
+// Stats returns figures of the node. It is what coord.Options.Facts may call, which is called under the session's lock: it does not ask
+// the session, and takes neither the lock of a job, under which the session is asked, nor that of the jobs, under which a job's is taken.
 func (n *Node) Stats() Stats {
 	l := n.life()
 	if l == nil {
@@ -106,12 +106,7 @@ func (n *Node) Stats() Stats {
 	if err := l.mayStore(); err != nil {
 		s.Paused = err.Error()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Runs = len(l.jobs)
-	for _, j := range l.jobs {
-		s.InFlight += int(j.inflight.Load())
-	}
+	s.Runs, s.InFlight = l.inFlight()
 	return s
 }
 
