@@ -33,7 +33,7 @@ func (p *program) open(ctx context.Context, cfg *config.Config, mode openMode) (
 			return nil, usagef("%s: the folder %s cannot be used: %v; allowed: a path in a folder that exists", cfg.DB, filepath.Dir(path), pathCause(err))
 		}
 	}
-	st, err := sqlstore.Open(ctx, cfg.DB, sqlstore.Options{Create: bool(mode)})
+	st, err := sqlstore.Open(ctx, cfg.DB, sqlstore.Options{Create: bool(mode), Workers: cfg.Workers})
 	if err != nil {
 		return nil, explain(cfg, err)
 	}
