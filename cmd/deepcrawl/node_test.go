@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"deepcrawl/internal/testenv"
 	"deepcrawl/soak/judge"
 	"deepcrawl/soak/web"
+	"deepcrawl/storage/sqlstore"
 )
 
 // cronStart runs a command as cron does: a shell's few variables at most, and the home directory as working directory.
@@ -221,5 +223,38 @@ func TestRollingUpgrade(t *testing.T) {
 	sink()
 	for _, v := range judge.Check(site.Hits(), site.Expected(), judge.Rules{Cap: 24}) {
 		t.Error(v)
+	}
+}
+
+func TestInterruptedDeletionOfATenant(t *testing.T) {
+	t.Parallel()
+	_, urls, _ := webSite(t, web.Config{Seed: 63, Pages: 300, PageBytes: 500})
+	dir := t.TempDir()
+	db := "sqlite:" + filepath.Join(dir, "deepcrawl.db")
+	deepcrawl(t, dir, exitOK, "migrate")
+	deepcrawl(t, dir, exitOK, "tenant", "add", "acme", "--tariff", "large")
+	deepcrawl(t, dir, exitOK, "run", "add", urls[0], "--tenant", "acme")
+	deepcrawl(t, dir, exitOK, "node", "--idle-exit", "1s")
+	st, err := sqlstore.Open(t.Context(), db, sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := st.DeleteTenant(t.Context(), "acme", 20) // what a command does again and again
+	if err = errors.Join(err, st.Close()); err != nil || done {
+		t.Fatal(done, err)
+	}
+	list := func() string { return deepcrawl(t, dir, exitOK, "tenant", "list", "--json").out.String() }
+	if out := list(); !strings.Contains(out, `"tenant": "acme"`) || !strings.Contains(out, `"state": "deleting"`) {
+		t.Errorf("got %s", out)
+	}
+	oneLine(t, deepcrawl(t, dir, exitUsage, "tenant", "set", "acme", "--tariff", "small").err.String(), "is being deleted", "deepcrawl tenant delete acme")
+	node := start(t, dir, "node", "--forever")
+	await(t, "the leading node to go on", func() bool { return !strings.Contains(list(), "acme") })
+	send(t, node, syscall.SIGTERM)
+	if code := node.end(t); code != exitOK {
+		t.Errorf("got exit code %d: %s", code, node.err.String())
+	}
+	if n := askOne(t, filepath.Join(dir, "deepcrawl.db"), "SELECT (SELECT count(*) FROM url) + (SELECT count(*) FROM page) + (SELECT count(*) FROM run)"); n != 0 {
+		t.Errorf("%d rows are left", n)
 	}
 }
