@@ -43,6 +43,7 @@ type result struct {
 	Figures  []figure  `json:"figures"`
 	Verdicts []verdict `json:"verdicts"`
 	Evidence []string  `json:"evidence,omitempty"` // the first violations
+	Series   []float64 `json:"series,omitempty"`   // pages of each second, from five before a kill on
 }
 
 type figure struct {
@@ -178,6 +179,9 @@ func (r *result) print(out io.Writer, s scenario) {
 			word = "met"
 		}
 		fmt.Fprintf(out, "  %-8s %s: %.4g\n", word, v.Goal, v.Value)
+	}
+	if len(r.Series) > 0 {
+		fmt.Fprintf(out, "  pages of each second: %.0f\n", r.Series)
 	}
 	for _, e := range r.Evidence {
 		fmt.Fprintf(out, "  %s\n", e)

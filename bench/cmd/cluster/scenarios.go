@@ -324,6 +324,9 @@ func kill(ctx context.Context, r *runner, res *result, again bool, after time.Du
 	res.figure("pages/s of the others in the first five seconds", within(three.pages, killed, killed.Add(settle)))
 	res.figure("pages/s of the others from then on", without)
 	res.figure("pages/s once its slots were back", whole)
+	for at := -beforeKill; killed.Add(at).Before(back.Add(2 * settle)); at += time.Second {
+		res.Series = append(res.Series, within(three.pages, killed.Add(at), killed.Add(at+time.Second)))
+	}
 	share := float64(hostCap-slots) / hostCap
 	res.atLeast("pages/s of the others after 5 s, over (cap - dead's slots)/cap of before", without/before/share, 0.9)
 	res.atLeast("pages/s once its slots were back, over before", whole/before, 0.9)
