@@ -75,7 +75,7 @@ func (p *program) crawl(c *cli.Context) error {
 	if c.IsSet(setting(config.KeyUserAgent).Flag()) {
 		spec.UserAgent = cfg.UserAgent // goes with the run, wherever it is resumed
 	}
-	tuneRuntime()
+	p.tuneRuntime()
 	mode := create
 	if c.IsSet("resume") {
 		mode = mustExist

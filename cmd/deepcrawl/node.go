@@ -95,7 +95,7 @@ func (p *program) node(c *cli.Context) error {
 		return err
 	}
 
-	tuneRuntime()
+	p.tuneRuntime()
 	var node *crawl.Node
 	stats := func() crawl.Stats { return node.Stats() }
 	cl.facts = p.nodeFacts(cfg, cfg.Workers, cfg.RunWorkers, stats)

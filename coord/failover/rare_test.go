@@ -40,7 +40,7 @@ func (w *world) info(c *redis.Client, section string) string {
 // follow makes one server the replica of another and waits until it has its data.
 func (w *world) follow(replica *redis.Client, of *testenv.Server) {
 	w.t.Helper()
-	if err := replica.SlaveOf(w.t.Context(), "127.0.0.1", fmt.Sprint(of.Port())).Err(); err != nil {
+	if err := replica.ReplicaOf(w.t.Context(), "127.0.0.1", fmt.Sprint(of.Port())).Err(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.until("a replica in step", 30*time.Second, func() bool {
@@ -51,7 +51,7 @@ func (w *world) follow(replica *redis.Client, of *testenv.Server) {
 // promote makes a replica the primary and leads all nodes to it.
 func (w *world) promote(replica *redis.Client, s *testenv.Server) {
 	w.t.Helper()
-	if err := replica.SlaveOf(w.t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := replica.ReplicaOf(w.t.Context(), "NO", "ONE").Err(); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, n := range w.nodes {
@@ -107,7 +107,7 @@ func TestRareFaults(t *testing.T) {
 		w.follow(a, other)
 		fallen := w.inMode(coord.ModeDB, first.Epoch)
 		w.working(w.nodes...)
-		if err := a.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		if err := a.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 			t.Fatal(err)
 		}
 		w.inMode(coord.ModeRedis, fallen.Epoch)

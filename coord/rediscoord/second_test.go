@@ -236,7 +236,7 @@ func TestEligibility(t *testing.T) {
 		}
 		admin := redis.NewClient(opt)
 		defer admin.Close()
-		if err := admin.SlaveOf(t.Context(), "127.0.0.1", fmt.Sprint(primary.Port())).Err(); err != nil {
+		if err := admin.ReplicaOf(t.Context(), "127.0.0.1", fmt.Sprint(primary.Port())).Err(); err != nil {
 			t.Fatal(err)
 		}
 		p, err := second(t, server.DSN(), rediscoord.Options{}).Probe(t.Context())

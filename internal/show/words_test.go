@@ -14,7 +14,7 @@ func TestCleanKeepsWritingAndDropsTricks(t *testing.T) {
 		"plain <b>text</b>":                 "plain <b>text</b>",
 		"con\x00\x01\x1b[31mtrol\x7f\u0085": "con[31mtrol",
 		"\u202egnp.exe\u202c \u2066x\u2069": "gnp.exe x",
-		"Việt Nam, שָׁלוֹם, नमस्ते, 👩‍👩‍👧, می‌روم":                                   "Việt Nam, שָׁלוֹם, नमस्ते, 👩‍👩‍👧, می‌روم",
+		"Việt Nam, שָׁלוֹם, नमस्ते, 👩\u200d👩\u200d👧, می\u200cروم":                    "Việt Nam, שָׁלוֹם, नमस्ते, 👩\u200d👩\u200d👧, می\u200cروم",
 		"Z" + strings.Repeat("\u0335\u0489", 50) + "y" + strings.Repeat("\u0301", 3): "Z" + strings.Repeat("\u0335\u0489", 4) + "y" + strings.Repeat("\u0301", 3),
 	} {
 		if got := show.Clean(in); got != want {

@@ -2,9 +2,11 @@ package chaos_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -62,7 +64,7 @@ func (c client) ask(line string, d time.Duration) string {
 	}
 	_ = c.SetReadDeadline(time.Now().Add(d))
 	got, err := c.in.ReadString('\n')
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ""
 	}
 	if err != nil {

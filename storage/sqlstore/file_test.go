@@ -3,7 +3,6 @@ package sqlstore_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -398,7 +397,7 @@ func TestCompact(t *testing.T) {
 func TestCompactLeavesFilesThatCannotBe(t *testing.T) {
 	dsn := sqliteDSN(t)
 	const id = 0x44435257 // as earlier releases made their files
-	bulkFile(t, dsn, fmt.Sprintf("PRAGMA application_id = %d", id), "PRAGMA journal_mode = wal", "CREATE TABLE earlier (a)")
+	testenv.SQLiteExec(t, strings.TrimPrefix(dsn, "sqlite:"), fmt.Sprintf("PRAGMA application_id = %d", id), "PRAGMA journal_mode = wal", "CREATE TABLE earlier (a)")
 	s := openStore(t, dsn, sqlstore.Options{Create: true})
 	mode := int64(-1)
 	err := s.DB().View(t.Context(), func(tx *sqldb.Tx) error {
@@ -414,22 +413,6 @@ func TestCompactLeavesFilesThatCannotBe(t *testing.T) {
 	}
 	if _, err := s.Run(t.Context(), run); err != nil {
 		t.Error(err)
-	}
-}
-
-// bulkFile runs texts on a connection of their own, outside of transactions.
-func bulkFile(t *testing.T, dsn string, texts ...string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, "sqlite:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	for _, text := range texts {
-		if _, err := db.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
 	}
 }
 
