@@ -80,6 +80,7 @@ func (j *job) giveUpAll(s start, why storage.Reason) {
 	j.mu.Lock()
 	rest := j.takeBuffered(s.queue)
 	j.mu.Unlock()
+	j.unstored.Add(int64(len(rest))) // as if each had been taken from the buffer by a lane
 	for _, c := range append(rest, s.claim) {
 		j.giveUp(c, why)
 	}

@@ -126,7 +126,7 @@ const (
 
 	// maxUnstored bounds, as a multiple of the run's concurrency, the requests of a node that are under way or answered and not
 	// yet committed: what is requested again when the process is killed.
-	maxUnstored = 2
+	maxUnstored = 3
 )
 
 // risksMuch says that a commit should not wait for more.
