@@ -81,13 +81,24 @@ func TestCrawlPausesWhileTheDiskIsNearlyFull(t *testing.T) {
 // fill leaves 4 MB of a disk, which is less than 2 % of it, and returns the file that takes the rest.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ballast := filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, bytes.Repeat([]byte{1}, int(st.Bavail)*int(st.Bsize)-4_000_000), 0o600); err != nil {
-		t.Fatal(err)
+	defer f.Close()
+	for { // the crawl writes meanwhile
+		var st syscall.Statfs_t
+		if err := syscall.Statfs(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		n := min(int64(st.Bavail)*st.Bsize-4_000_000, 1<<20)
+		if n <= 0 {
+			break
+		}
+		if _, err := f.Write(bytes.Repeat([]byte{1}, int(n))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return ballast
 }

@@ -150,23 +150,35 @@ func (x *exporter) output(noun string, names []string, fn func(t table) error) e
 	return f.commit(x.file)
 }
 
-// newOutput is a file written beside its place and moved there when complete.
+// newOutput is a file written beside its place and moved there when complete. What is there already and no file, as a device or a
+// pipe, is written to, never replaced.
 type newOutput struct {
 	*bufio.Writer
-	f *os.File
+	f       *os.File
+	inPlace bool
 }
 
 func newFile(path string) (*newOutput, error) {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, usagef("-o %s: %v", path, pathCause(err))
+		}
+		return &newOutput{bufio.NewWriterSize(f, 64<<10), f, true}, nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".deepcrawl-export-*")
 	if err != nil {
 		return nil, usagef("-o %s: %v", path, pathCause(err))
 	}
-	return &newOutput{bufio.NewWriterSize(f, 64<<10), f}, nil
+	return &newOutput{bufio.NewWriterSize(f, 64<<10), f, false}, nil
 }
 
 func (o *newOutput) commit(path string) error {
 	if err := o.Flush(); err != nil {
 		return err
+	}
+	if o.inPlace {
+		return o.f.Close()
 	}
 	if err := o.f.Chmod(0o644); err != nil {
 		return err
@@ -179,7 +191,7 @@ func (o *newOutput) commit(path string) error {
 
 // discard removes what was not committed; after commit it does nothing.
 func (o *newOutput) discard() {
-	if o.f.Close() == nil {
+	if o.f.Close() == nil && !o.inPlace {
 		_ = os.Remove(o.f.Name())
 	}
 }
