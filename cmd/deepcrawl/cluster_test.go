@@ -118,6 +118,7 @@ func (c faultyCoord) Pause(context.Context, coord.GateWrite) (coord.Gate, error)
 }
 
 func TestClusterCheckFinds(t *testing.T) {
+	t.Parallel()
 	db := "sqlite:" + filepath.Join(t.TempDir(), "deepcrawl.db")
 	st, err := sqlstore.Open(t.Context(), db, sqlstore.Options{Create: true})
 	if err != nil {
@@ -313,6 +314,7 @@ func TestOperatorsSteerRunningNodes(t *testing.T) {
 }
 
 func TestNodeMetrics(t *testing.T) {
+	t.Parallel()
 	site, urls, _ := webSite(t, web.Config{Seed: 31, Pages: 200, PageBytes: 1000, Latency: 5 * time.Millisecond, Errors: web.ErrorMix{NotFound: 0.1}})
 	dir := t.TempDir()
 	deepcrawl(t, dir, exitOK, "migrate")

@@ -150,6 +150,7 @@ func statementPragma(t *testing.T, file string) {
 }
 
 func TestHardScope(t *testing.T) {
+	t.Parallel()
 	_, urls, _ := webSite(t, web.Config{Seed: 4, Hosts: 3, Pages: 40, PageBytes: 1000, CrossHost: true})
 	host := func(u string) string { return strings.TrimSuffix(strings.TrimPrefix(u, "http://"), "/") }
 	crawled := func(t *testing.T, args ...string) map[string]int {
@@ -280,6 +281,7 @@ func TestHardSteering(t *testing.T) {
 }
 
 func TestHardExports(t *testing.T) {
+	t.Parallel()
 	s := newHandSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":

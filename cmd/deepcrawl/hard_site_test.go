@@ -388,6 +388,7 @@ func TestHardURLs(t *testing.T) {
 }
 
 func TestHardTraps(t *testing.T) {
+	t.Parallel()
 	mapEntries, links, body := 200_000, 100_000, int64(64<<20)
 	if long() {
 		mapEntries, body = 1_000_000, 1<<30

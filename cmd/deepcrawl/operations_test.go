@@ -246,10 +246,10 @@ func TestOperationsOnPostgreSQLAndRedis(t *testing.T) {
 	m.unit()
 	m.stopNodes()
 
-	// What other tests follow: the upgrade (TestRollingUpgrade), MariaDB below, a process that answers metrics (TestNodeMetrics), the soak (TestSoak).
+	// What other tests follow: the upgrade (TestRollingUpgrade), MariaDB below, a process that answers metrics (TestNodeMetrics), the soak (TestSoak), the pages (TestServe).
 	for _, other := range []string{
 		"deepcrawl node", "deepcrawl node --metrics-addr 127.0.0.1:9090", "systemctl restart deepcrawl", "systemctl enable --now deepcrawl", "systemctl stop",
-		"systemctl disable --now", "systemctl status", "deepcrawl crawl", "deepcrawl cluster status --json", `sqlite3 deepcrawl.db ".backup copy.db"`,
+		"systemctl disable --now", "systemctl status", "deepcrawl crawl", "deepcrawl serve", "deepcrawl cluster status --json", `sqlite3 deepcrawl.db ".backup copy.db"`,
 	} {
 		delete(m.all, other)
 	}

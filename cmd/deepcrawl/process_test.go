@@ -68,6 +68,7 @@ func oneLine(t *testing.T, text string, words ...string) {
 }
 
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	t.Run("a second Ctrl-C stops at once, and nothing stored is lost", func(t *testing.T) {
 		site, dir := newTestSite(), t.TempDir()
 		defer site.close()
@@ -126,6 +127,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	t.Run("after kill -9 a crawl resumes at once, and only what was in flight is requested again", func(t *testing.T) {
 		site, dir := newTestSite(), t.TempDir()
 		defer site.close()
