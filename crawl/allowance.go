@@ -70,6 +70,9 @@ func (j *job) readAllowance(ctx context.Context) (suspended bool, err error) {
 			return false, err
 		}
 		ledger, err := j.life.store.Ledger(ctx, j.run.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return true, nil // the run is deleted
+		}
 		if err != nil {
 			return false, err
 		}
