@@ -347,6 +347,14 @@ type Held struct {
 	For    time.Duration // until it ends
 }
 
+// Since is when the lease was taken, by the backend's clock: the number of a fence is that time, moved up where it would not grow.
+func (h Held) Since() time.Time {
+	if h.Fence.Number == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(h.Fence.Number))
+}
+
 // Drain asks for a drain.
 type Drain struct {
 	By     Member

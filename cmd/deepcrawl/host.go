@@ -134,6 +134,9 @@ func hostArgs(c *cli.Context) ([]string, error) {
 	return hosts, nil
 }
 
+// maxHostName is what a name in the DNS may have, with a port, and what is stored of one.
+const maxHostName = 255
+
 // hostOf is a host in the crawler's form; what names who asks in the error.
 func hostOf(what, arg string) (string, error) {
 	canon, err := urlkey.New(urlkey.Options{})
@@ -145,7 +148,7 @@ func hostOf(what, arg string) (string, error) {
 		url = "https://" + arg
 	}
 	u, err := canon.Parse(url)
-	if err != nil || u.Host == "" || strings.ContainsAny(strings.TrimSuffix(arg, "/"), " \t") {
+	if err != nil || u.Host == "" || strings.ContainsAny(strings.TrimSuffix(arg, "/"), " \t") || len(u.Host) > maxHostName {
 		return "", usagef("%s: %q is not a host; allowed: a name such as example.com, with :PORT where it is not the usual one", what, arg)
 	}
 	return u.Host, nil

@@ -101,7 +101,7 @@ func (s *seen) status(sessions bool) status {
 		out.Coordination.Away, out.Coordination.AwaySince = text, isoTime(s.at.Add(-gone))
 	}
 	if s.leader.Member.Node != "" {
-		out.Leader = s.leader.Member.String()
+		out.Leader, out.LeaderSince = s.leader.Member.String(), isoTime(s.leader.Since())
 	}
 	scene := s.scene()
 	for _, i := range s.sessions {
@@ -199,7 +199,11 @@ func printStatus(out io.Writer, st *status, s *seen) error {
 	} else {
 		line("coordination\t%s, epoch %d, since %s: %s", mode, st.Coordination.Epoch, localTime(st.Coordination.Since), clean(st.Coordination.Reason))
 	}
-	line("leader\t%s", cmp.Or(st.Leader, "none"))
+	leader := cmp.Or(st.Leader, "none")
+	if st.LeaderSince != nil {
+		leader += ", since " + localTime(st.LeaderSince)
+	}
+	line("leader\t%s", leader)
 	d, f := st.Fairness.Dwell, st.Fairness
 	if d.N > 0 {
 		line("dwell\tp50 %.1f s, p95 %.1f s, most %.1f s (%s in the last minute)", d.P50, d.P95, d.Max, plural(int64(d.N), "wait"))

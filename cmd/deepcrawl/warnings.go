@@ -69,7 +69,7 @@ func (s *seen) warnings(st status) []clusterWarning {
 		late += factNumber(n, factLate)
 	}
 	if late > 0 {
-		warn(warnLate, "%s refused since the nodes joined: a session was taken for dead while it worked", plural(int64(late), "late result"))
+		warn(warnLate, "%s refused since the nodes joined: a session was taken for dead while it worked, or the run was deleted", plural(int64(late), "late result"))
 	}
 	if text := differ(nodes, factCap); text != "" {
 		warn(warnCaps, "DEEPCRAWL_HOST_INFLIGHT differs (%s): the smallest holds for all", text)

@@ -194,6 +194,8 @@ type person struct {
 	c *http.Client
 	// bearer is used instead of a cookie where it is set.
 	bearer string
+	// through is what a proxy says of where it comes from.
+	through string
 }
 
 func (f *fixture) stranger() *person {
@@ -224,11 +226,19 @@ type reply struct {
 
 func (p *person) do(method, path string, form url.Values) reply {
 	p.f.t.Helper()
-	req, err := http.NewRequestWithContext(p.f.t.Context(), method, p.f.http.URL+path, strings.NewReader(form.Encode()))
+	return p.send(method, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+func (p *person) send(method, path, media string, sent io.Reader) reply {
+	p.f.t.Helper()
+	req, err := http.NewRequestWithContext(p.f.t.Context(), method, p.f.http.URL+path, sent)
 	p.f.must(err)
 	if method != http.MethodGet {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Content-Type", media)
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	if p.through != "" {
+		req.Header.Set("X-Forwarded-For", p.through)
 	}
 	if p.bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+p.bearer)

@@ -54,7 +54,7 @@ func documented(t *testing.T) (f *fixture, boss, ann *person, run storage.RunID,
 	ctx := t.Context()
 	at, later := "2026-03-02T08:00:00Z", "2026-03-02T08:10:00Z"
 	f.ops.cluster = show.Cluster{
-		At: &at, Leader: "n1/3", Coordination: show.Coordination{Mode: coord.ModeDB, Epoch: 4, Since: &at, Reason: "most sessions do not reach redis",
+		At: &at, Leader: "n1/3", LeaderSince: &at, Coordination: show.Coordination{Mode: coord.ModeDB, Epoch: 4, Since: &at, Reason: "most sessions do not reach redis",
 			Away: "Redis is not reached by 2 of 3 nodes (n1, n2): the database coordinates meanwhile", AwaySince: &at},
 		Nodes: []show.Session{{Session: "n1/3", Node: "n1", Role: coord.RoleNode, State: coord.Live, AgeSeconds: 0.8, Version: "1.0.0", Host: "web1", PID: 4242, Workers: 4,
 			InFlight: 7, Seats: 2, Claims: 40, Slots: 8}},

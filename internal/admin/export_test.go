@@ -11,7 +11,7 @@ type Route struct {
 func (s *Server) Routes() []Route {
 	var out []Route
 	for _, r := range s.table() {
-		out = append(out, Route{r.method, r.path, r.api, [...]string{"anyone", "viewer", "member", "operator"}[r.who]})
+		out = append(out, Route{r.method, r.path, r.api, [...]string{"anyone", "anyone", "viewer", "member", "operator"}[r.who]})
 	}
 	return out
 }

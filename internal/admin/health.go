@@ -22,7 +22,15 @@ func (s *Server) health(q *request) error { return q.plain(http.StatusOK, "ok\n"
 func (s *Server) ready(q *request) error {
 	ctx, cancel := context.WithTimeout(q.r.Context(), readyWithin)
 	defer cancel()
-	if err := s.Store.Ping(ctx); err != nil {
+	answered := make(chan error, 1)
+	go func() { answered <- s.Store.Ping(ctx) }() // it may stay behind: a statement is given some seconds more to end well
+	var err error
+	select {
+	case err = <-answered:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
 		s.Log.Warn("not ready", "err", err)
 		return q.plain(http.StatusServiceUnavailable, "database not ready\n")
 	}

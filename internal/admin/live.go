@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"deepcrawl/storage"
@@ -21,6 +22,10 @@ const writeFor = 20 * time.Second
 
 func (q *request) liveEvery(every time.Duration, parts []string, next func(context.Context) (page any, last bool, err error)) error {
 	s := q.s
+	if !s.watching.begin(q.user.Name) {
+		return errBusy
+	}
+	defer s.watching.end(q.user.Name)
 	select {
 	case s.watchers <- struct{}{}:
 		defer func() { <-s.watchers }()
@@ -80,6 +85,36 @@ func (q *request) liveEvery(every time.Duration, parts []string, next func(conte
 			}
 			again = err != nil
 		}
+	}
+}
+
+// watching counts the live streams of each user, so that one cannot take those of all.
+type watching struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// maxOwn bounds the live streams of one user.
+const maxOwn = 40
+
+func (w *watching) begin(user string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[string]int{}
+	}
+	if w.by[user] >= maxOwn {
+		return false
+	}
+	w.by[user]++
+	return true
+}
+
+func (w *watching) end(user string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by[user]--; w.by[user] <= 0 {
+		delete(w.by, user)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func (f *fixture) hostileCluster() {
 	at := "2026-01-02T03:04:05Z"
 	f.ops.cluster = show.Cluster{
-		At: &at, Leader: "n1/3", Coordination: show.Coordination{Mode: coord.ModeDB, Epoch: 4, Since: &at, Reason: hostile},
+		At: &at, Leader: "n1/3", LeaderSince: &at, Coordination: show.Coordination{Mode: coord.ModeDB, Epoch: 4, Since: &at, Reason: hostile},
 		Nodes:    []show.Session{{Session: "n1/3", Node: "n1", Version: hostile, Host: hostile, Workers: 4, Paused: hostile, Late: 2}},
 		Active:   []show.ClusterRun{{Run: 1, State: storage.RunCrawling, Tenant: "acme", Site: hostile, Seats: 2, Allowed: 4}},
 		Waiting:  []show.ClusterRun{{Run: 2, State: storage.RunQueued, Tenant: "acme", Site: "w.example", Reason: hostile}},
@@ -97,6 +97,12 @@ func TestGuessingIsSlowedDown(t *testing.T) {
 		t.Errorf("slowed down after %d attempts", tries)
 	}
 	f.want(p.post("/sign-in", "name", "ann", "password", password), http.StatusTooManyRequests)
+	// Behind a proxy on this machine, the last address of the header counts: what a visitor puts before it does not.
+	q := f.stranger()
+	q.through = "192.0.2.1, 127.0.0.1"
+	f.want(q.post("/sign-in", "name", "ann", "password", password), http.StatusTooManyRequests)
+	q.through = "127.0.0.1, 192.0.2.1"
+	f.want(q.post("/sign-in", "name", "ann", "password", password), http.StatusSeeOther)
 	now = now.Add(20 * time.Minute)
 	f.want(p.post("/sign-in", "name", "ann", "password", password), http.StatusSeeOther)
 }

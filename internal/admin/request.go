@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"deepcrawl/storage"
 )
@@ -39,7 +42,10 @@ func (t *tooSoon) Error() string { return fmt.Sprintf("try again in %d s", t.sec
 func (s *Server) answer(rt route, api bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{s: s, w: w, r: r, api: api}
-		err := q.authenticate()
+		var err error
+		if rt.who != probe {
+			err = q.authenticate()
+		}
 		if rt.who == anyone && errors.Is(err, errSignIn) {
 			err = nil // a token that is none is no reason to keep somebody from signing in
 		}
@@ -47,6 +53,9 @@ func (s *Server) answer(rt route, api bool) http.Handler {
 			if err = errForbidden; q.user.Name == "" {
 				err = errSignIn
 			}
+		}
+		if err == nil {
+			err = q.readable()
 		}
 		if err == nil {
 			err = rt.do(q)
@@ -63,14 +72,15 @@ func (q *request) fail(err error) {
 		panic(http.ErrAbortHandler) // the answer has begun: only cutting it says that it is not whole
 	}
 	status, text := q.verdict(err)
-	if errors.Is(err, errSignIn) && !q.api && q.r.Method == http.MethodGet {
+	// A program that sends a token, such as one that reads metrics, is told; a person is led to where to sign in.
+	if errors.Is(err, errSignIn) && !q.api && q.r.Method == http.MethodGet && q.r.Header.Get("Authorization") == "" {
 		http.Redirect(q.w, q.r, "/sign-in?next="+url.QueryEscape(q.r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
 	if status == http.StatusUnauthorized {
 		q.w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if status >= 500 {
+	if status >= 500 && q.r.Context().Err() == nil { // who has gone made the error by going
 		q.s.Log.Error("request", "method", q.r.Method, "path", q.r.URL.Path, "err", err)
 	}
 	if q.api {
@@ -163,25 +173,11 @@ func (q *request) form() (url.Values, error) {
 		defer func() { _ = c.SetReadDeadline(time.Time{}) }() // the connection has gone where this fails
 	}
 	if strings.HasPrefix(q.r.Header.Get("Content-Type"), "application/json") {
-		fields := map[string]any{}
-		if err := json.NewDecoder(q.r.Body).Decode(&fields); err != nil {
-			return nil, mistakef("%s", say("error.json"))
+		v, err := q.jsonForm()
+		if err == nil && !plain(v) {
+			err = mistakef("%s", say("error.text"))
 		}
-		v := url.Values{}
-		for k, x := range fields {
-			if list, ok := x.([]any); ok {
-				for _, y := range list {
-					v.Add(k, fmt.Sprint(y))
-				}
-				continue
-			}
-			if n, ok := x.(float64); ok {
-				v.Set(k, strconv.FormatFloat(n, 'f', -1, 64))
-				continue
-			}
-			v.Set(k, fmt.Sprint(x))
-		}
-		return v, nil
+		return v, err
 	}
 	if err := q.r.ParseForm(); err != nil {
 		var large *http.MaxBytesError
@@ -190,8 +186,75 @@ func (q *request) form() (url.Values, error) {
 		}
 		return nil, mistakef("%s", say("error.form"))
 	}
+	if !plain(q.r.PostForm) {
+		return nil, mistakef("%s", say("error.text"))
+	}
 	return q.r.PostForm, nil
 }
+
+// jsonForm reads a JSON object; a field that is null is like one that is not there.
+func (q *request) jsonForm() (url.Values, error) {
+	fields := map[string]any{}
+	d := json.NewDecoder(q.r.Body)
+	err := d.Decode(&fields)
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			err = errors.New("more than one value")
+		}
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, mistakef("%s", say("error.json"))
+	}
+	v := url.Values{}
+	for k, x := range fields {
+		list, ok := x.([]any)
+		if !ok {
+			list = []any{x}
+		}
+		for _, y := range list {
+			switch y := y.(type) {
+			case nil:
+			case string:
+				v.Add(k, y)
+			case bool:
+				v.Add(k, strconv.FormatBool(y))
+			case float64:
+				v.Add(k, strconv.FormatFloat(y, 'f', -1, 64))
+			default:
+				return nil, mistakef("%s", say("error.field", k))
+			}
+		}
+	}
+	return v, nil
+}
+
+// readable turns away what no database takes as text: a path with such bytes leads nowhere, a query is a mistake.
+func (q *request) readable() error {
+	if !plainText(q.r.URL.Path) {
+		return storage.ErrNotFound
+	}
+	if !plain(q.r.URL.Query()) {
+		return mistakef("%s", say("error.text"))
+	}
+	return nil
+}
+
+func plain(v url.Values) bool {
+	for k, list := range v {
+		if !plainText(k) || slices.ContainsFunc(list, func(s string) bool { return !plainText(s) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // run is the run of the path, where the user may see it: another tenant's is not found, like one that is not there.
 func (q *request) run() (storage.Run, error) {

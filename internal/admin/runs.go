@@ -247,6 +247,41 @@ func (p runPage) Actions() []string {
 	return []string{"pause", "cancel"}
 }
 
+// maxAgain bounds what a link to the form carries.
+const maxAgain = 4000
+
+// Again leads to the form with what the run was started with, where all of it has failed; empty where there is nothing to try again.
+func (p runPage) Again() string {
+	if !p.Steer || p.State != storage.RunFailed || len(p.Spec.Seeds) == 0 {
+		return ""
+	}
+	v := url.Values{"url": {strings.Join(p.Spec.Seeds, "\n")}, "tenant": {p.Tenant}}
+	for name, value := range map[string]string{
+		"scope": string(p.Spec.Scope), "profile": p.Spec.Profile, "include": strings.Join(p.Spec.Include, "\n"), "exclude": strings.Join(p.Spec.Exclude, "\n"),
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, n := range map[string]int{"max_pages": p.Spec.MaxPages, "max_depth": p.Spec.MaxDepth} {
+		if n > 0 {
+			v.Set(name, strconv.Itoa(n))
+		}
+	}
+	if p.Spec.MaxTime > 0 {
+		v.Set("max_time", time.Duration(p.Spec.MaxTime).String())
+	}
+	for name, set := range map[string]bool{"no_sitemaps": p.Spec.NoSitemaps, "follow_nofollow": p.Spec.FollowNofollow} {
+		if set {
+			v.Set(name, "1")
+		}
+	}
+	if q := v.Encode(); len(q) <= maxAgain {
+		return q
+	}
+	return ""
+}
+
 // Over says that nothing will change any more.
 func (p runPage) Over() bool { return p.State.Terminal() }
 

@@ -85,6 +85,7 @@ type Server struct {
 	throttle throttle
 	hashing  chan struct{} // bounds the memory of password hashes
 	watchers chan struct{} // bounds live streams
+	watching watching
 	looked   looked
 	charts   charts
 	checking checking

@@ -88,7 +88,7 @@ func userName(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 
 // CheckUserName returns a Mistake for what is not allowed as a name.
 func CheckUserName(name string) error {
-	ok := name != "" && len(name) <= 64
+	ok := name != "" && len(name) <= 64 && name != "." && name != ".." // a browser takes those two out of a path
 	for _, c := range name {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.@", c))
 	}

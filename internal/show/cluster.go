@@ -11,6 +11,7 @@ type Cluster struct {
 	At           *string      `json:"at"`
 	Coordination Coordination `json:"coordination"`
 	Leader       string       `json:"leader"` // session; empty: none
+	LeaderSince  *string      `json:"leader_since"`
 	Nodes        []Session    `json:"nodes"`
 	Sessions     []Session    `json:"sessions,omitempty"`
 	Active       []ClusterRun `json:"active"`
