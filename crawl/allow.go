@@ -2,9 +2,11 @@ package crawl
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"deepcrawl/coord"
+	"deepcrawl/crawl/fetch"
 	"deepcrawl/crawl/robots"
 	"deepcrawl/storage"
 )
@@ -35,6 +37,12 @@ func (j *job) robotsAllow(ctx context.Context, s start) bool {
 		}
 		return true
 	case robots.Unreachable:
+		if j.life.cfg.Only != 0 && q.host == j.run.Site && j.lastReason(origin) == fetch.ReasonPrivate {
+			// No wait mends a setting: the only run of this process would do nothing until all of it is given up.
+			j.putBack(s, time.Time{}, "")
+			j.life.fail(fmt.Errorf("%s: %s", origin, j.explain(origin, policy.Err)))
+			return false
+		}
 		if j.progress.robotsUnreachable(origin, now) > maxUnreachable {
 			j.giveUp(claim, ReasonUnreachable)
 			return false

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -20,8 +21,9 @@ type response struct {
 	attempts int
 }
 
-// fetch makes the request and gives its place back at once; the response goes to a reader.
-func (j *job) fetch(s start) {
+// fetch makes the request and gives its place back at once; the response goes to a reader. ctx is the crew's: it ends no request,
+// only what could wait after it.
+func (j *job) fetch(ctx context.Context, s start) {
 	res := j.client.Do(j.life.hard, fetch.Request{URL: s.claim.URL, Guard: s.permit.MayStart, BodyFor: wantsBody})
 	endPermit(s.permit, res)
 	j.inflight.Add(-1)
@@ -38,7 +40,7 @@ func (j *job) fetch(s start) {
 		res.Release()
 		return
 	}
-	j.heed(s, t, res, now)
+	j.heed(ctx, s, t, res, now)
 	j.slotFree(s.queue)
 
 	attempts := s.claim.Attempts + 1
@@ -57,13 +59,13 @@ func (j *job) fetch(s start) {
 // heed draws the consequences of a response for its host, for everybody: a gate where the host asked for one, a cooldown after
 // failures in a row. Before a host is left alone it is asked for its robots.txt once more: one that answers as before is well, and
 // what fails is a part of the site, as the last pages of a crawl often are.
-func (j *job) heed(s start, t trouble, res *fetch.Result, now time.Time) {
+func (j *job) heed(ctx context.Context, s start, t trouble, res *fetch.Result, now time.Time) {
 	h := s.queue.state
 	suspect := h.report(t, now)
 	j.life.heedGate(s.queue.key, t, res)
 	switch {
 	case !suspect:
-	case t != rateLimited && j.hostIsWell(s):
+	case t != rateLimited && j.hostIsWell(ctx, s):
 		h.acquit()
 	default:
 		d := h.coolDown(t, res.RetryAfter, j.life.cfg.Now())
@@ -78,12 +80,16 @@ func (l *life) heedGate(key coord.Key, t trouble, res *fetch.Result) {
 	}
 }
 
-// hostIsWell asks for robots.txt of the host of a URL that failed.
-func (j *job) hostIsWell(s start) bool {
+// hostIsWell asks for robots.txt of the host of a URL that failed. Where there is nothing to find out, as the host is left alone
+// already or the crew stops, the host has the benefit of the doubt: a gate may be closed for minutes, and Ctrl-C waits for no gate.
+func (j *job) hostIsWell(ctx context.Context, s start) bool {
+	if _, _, closed := j.life.sess.Gate(s.queue.key); closed {
+		return true
+	}
 	origin, _ := splitURL(s.claim.URL)
-	res, err := j.fetchAside(j.life.hard, origin+"/robots.txt", "text/plain,*/*;q=0.8", robots.MaxBytes, true)
+	res, err := j.fetchAside(ctx, origin+"/robots.txt", "text/plain,*/*;q=0.8", robots.MaxBytes, true)
 	if err != nil {
-		return false
+		return ctx.Err() != nil
 	}
 	defer res.Release()
 	if res.Reason != "" && !res.TooLarge {

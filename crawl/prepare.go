@@ -180,6 +180,8 @@ func (j *job) explain(origin, detail string) string {
 		return "unknown host (" + detail + ")"
 	case fetch.ReasonRefused:
 		return "connection refused (" + detail + ")"
+	case fetch.ReasonReset:
+		return "connection closed without an answer (" + detail + ")"
 	case fetch.ReasonTLS:
 		return "certificate or TLS handshake not accepted (" + detail + ")"
 	case fetch.ReasonTimeout:

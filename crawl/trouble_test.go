@@ -234,3 +234,103 @@ func TestARunWhoseLastPagesAllFailEndsSoon(t *testing.T) {
 	}
 	t.Logf("took %v, robots.txt asked %d times", time.Since(began), robots.Load())
 }
+
+// gated is a session that holds every host's gate closed once a condition is true.
+type gated struct {
+	coord.Session
+	closed *atomic.Bool
+}
+
+func (g gated) Gate(key coord.Key) (time.Time, string, bool) {
+	if g.closed.Load() {
+		return time.Now().Add(5 * time.Minute), "asked to wait", true
+	}
+	return g.Session.Gate(key)
+}
+
+// A host comes under suspicion while its gate is closed: nobody waits for the gate to find out, least of all who stops the crawl.
+func TestAStopWaitsForNoGate(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	var closed atomic.Bool
+	var failures atomic.Int64
+	url := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprintln(w, "User-agent: *\nDisallow:")
+		case "/":
+			w.Header().Set("Content-Type", "text/html")
+			for i := range 20 {
+				fmt.Fprintf(w, "<a href=/%d>s</a>", i)
+			}
+		default:
+			if failures.Add(1) == 5 {
+				closed.Store(true)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	r := newRig(t)
+	r.cfg.HostCap = 1
+	join := r.cfg.Join
+	r.cfg.Join = func(ctx context.Context) (coord.Session, error) {
+		sess, err := join(ctx)
+		return gated{sess, &closed}, err
+	}
+	r.cfg.Only = r.create(t, crawl.Spec{Seeds: []string{url}, NoSitemaps: true})
+	n, err := crawl.New(r.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	for deadline := time.Now().Add(time.Minute); !closed.Load(); runtimeYield() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d failures in a minute", failures.Load())
+		}
+	}
+	time.Sleep(500 * time.Millisecond) // the fifth answer is judged
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("stopping waits for the gate of a host")
+	}
+}
+
+// A crawl of a private site that goes on without the permission for it says so, and loses nothing.
+func TestResumingWithoutPrivateAddressesSaysSo(t *testing.T) {
+	t.Parallel()
+	site, url := serve(t, web.Config{Seed: 16, Pages: 300, PageBytes: 1500, Latency: 10 * time.Millisecond})
+	r := newRig(t)
+	r.cfg.Only = r.create(t, crawl.Spec{Seeds: []string{url}})
+	run := func(ctx context.Context) error {
+		n, err := crawl.New(r.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Run(ctx)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for site.Requests() < 50 {
+			runtimeYield()
+		}
+		stop()
+	}()
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	r.cfg.AllowPrivate = false
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := run(ctx); err == nil || !strings.Contains(err.Error(), "--allow-private") {
+		t.Errorf("got %v, want an error that says what allows it", err)
+	}
+	r.ledger(t, r.cfg.Only, storage.RunCrawling)
+	r.cfg.AllowPrivate = true
+	r.work(t, t.Context(), r.cfg.Only)
+	if l := r.ledger(t, r.cfg.Only, storage.RunDone); l.Excluded > 0 && l.ByReason[crawl.ReasonUnreachable] > 0 {
+		t.Errorf("given up meanwhile: %v", l.ByReason)
+	}
+}

@@ -29,7 +29,7 @@ func (l *life) newCrew(ctx context.Context, j *job, occupied int) *crew {
 				if !ok {
 					return
 				}
-				j.fetch(s)
+				j.fetch(c.ctx, s)
 			}
 		})
 	}

@@ -358,7 +358,11 @@ func outcome(status int, reason storage.Reason) string {
 }
 
 func resumeCommand(c *cli.Context, id storage.RunID) string {
-	return fmt.Sprintf("deepcrawl crawl --resume %d%s", id, dbFlag(c.String("db")))
+	private := ""
+	if c.Bool("allow-private") {
+		private = " --allow-private" // without it nothing of such a site could be requested
+	}
+	return fmt.Sprintf("deepcrawl crawl --resume %d%s%s", id, dbFlag(c.String("db")), private)
 }
 
 func dbFlag(db string) string {

@@ -159,7 +159,11 @@ type newOutput struct {
 }
 
 func newFile(path string) (*newOutput, error) {
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+	fi, err := os.Stat(path)
+	switch {
+	case err == nil && fi.IsDir():
+		return nil, usagef("-o %s: it is a folder; name a file in it", path)
+	case err == nil && !fi.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, usagef("-o %s: %v", path, pathCause(err))
@@ -186,7 +190,11 @@ func (o *newOutput) commit(path string) error {
 	if err := o.f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(o.f.Name(), path)
+	err := os.Rename(o.f.Name(), path)
+	if err != nil {
+		_ = os.Remove(o.f.Name())
+	}
+	return err
 }
 
 // discard removes what was not committed; after commit it does nothing.
