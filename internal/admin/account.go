@@ -24,9 +24,11 @@ type accountPage struct {
 	Tenant string       `json:"tenant"`
 	Tokens []tokenRow   `json:"tokens"`
 
-	Secret  string `json:"-"` // of the token just made
-	Error   string `json:"-"`
-	Changed bool   `json:"-"`
+	Secret     string `json:"-"` // of the token just made
+	TokenError string `json:"-"`
+	Label      string `json:"-"`
+	Error      string `json:"-"` // of the password
+	Changed    bool   `json:"-"`
 }
 
 func (accountPage) title() string { return say("account.title") }
@@ -107,6 +109,16 @@ func (s *Server) addToken(q *request) error {
 		return err
 	}
 	secret, hash, t, err := NewToken(q.user.Name, f.Get("label"))
+	var mistake *Mistake
+	if errors.As(err, &mistake) && !q.api {
+		p, err := q.accountPage()
+		if err != nil {
+			return err
+		}
+		p.TokenError, p.Label = mistake.Text, f.Get("label")
+		q.render(http.StatusBadRequest, "account", p)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

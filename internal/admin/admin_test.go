@@ -196,6 +196,8 @@ type person struct {
 	bearer string
 	// through is what a proxy says of where it comes from.
 	through string
+	// site is how a browser says that a page was asked for from another.
+	site string
 }
 
 func (f *fixture) stranger() *person {
@@ -236,6 +238,9 @@ func (p *person) send(method, path, media string, sent io.Reader) reply {
 	if method != http.MethodGet {
 		req.Header.Set("Content-Type", media)
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	if p.site != "" {
+		req.Header.Set("Sec-Fetch-Site", p.site)
 	}
 	if p.through != "" {
 		req.Header.Set("X-Forwarded-For", p.through)

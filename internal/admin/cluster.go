@@ -115,7 +115,10 @@ func (s *Server) cluster(q *request) error {
 	if err != nil {
 		return err
 	}
-	p.Said = show.Clip(q.r.URL.Query().Get("said"), 300)
+	// Only this server's own redirect says what a change came to: another site's link must not put words here.
+	if from := q.r.Header.Get("Sec-Fetch-Site"); from == "" || from == "same-origin" {
+		p.Said = show.Clip(q.r.URL.Query().Get("said"), 300)
+	}
 	return q.show("cluster", p)
 }
 

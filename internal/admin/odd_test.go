@@ -108,6 +108,30 @@ func TestBodiesOfPrograms(t *testing.T) {
 	}
 }
 
+// TestAMistakeIsShownWhereItBelongs, with what was entered.
+func TestAMistakeIsShownWhereItBelongs(t *testing.T) {
+	f := setUp(t)
+	ann := f.user("ann", storage.RoleMember, "acme")
+	got := ann.post("/tokens", "label", strings.Repeat("ü", 90))
+	f.want(got, http.StatusBadRequest, "up to 100 bytes", `value="`+strings.Repeat("ü", 90)+`"`, `action="/account/password"`)
+	if strings.Count(got.body, `class="mistake"`) != 1 {
+		t.Error("it is not shown once")
+	}
+}
+
+// TestAnotherSitePutsNoWordsOnThePage: what a change came to is said after a change only.
+func TestAnotherSitePutsNoWordsOnThePage(t *testing.T) {
+	f := setUp(t)
+	f.hostileCluster()
+	boss := f.user("boss", storage.RoleOperator, "")
+	for site, shown := range map[string]bool{"same-origin": true, "cross-site": false, "none": false} {
+		boss.site = site
+		if got := boss.get("/cluster?said=call+this+number"); got.status != http.StatusOK || strings.Contains(got.body, "call this number") != shown {
+			t.Errorf("from %s: got %d, shown: %v", site, got.status, !shown)
+		}
+	}
+}
+
 // TestOneUserCannotWatchForAll: the streams of others stay free.
 func TestOneUserCannotWatchForAll(t *testing.T) {
 	f := setUp(t)

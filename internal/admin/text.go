@@ -56,13 +56,13 @@ var english = map[string]string{
 	"run.title": "Run %d", "run.name": "run %d", "run.tenant": "tenant %s", "run.created": "created %s", "run.finished": "ended %s", "run.waits": "waits:",
 	"run.progress": "Part of the discovered URLs that is finished", "run.of": "of %s discovered", "run.todo": "Queued", "run.doing": "%s claimed, %s delayed",
 	"run.excluded": "%s excluded", "run.worked": "Worked for", "run.bystatus": "By status", "run.byreason": "Not fetched, and why",
-	"run.nostatus": "No answer yet.", "run.noreason": "Nothing was left out.", "run.actions": "Steer this run",
+	"run.nostatus": "No answer.", "run.noreason": "Nothing was left out.", "run.actions": "Steer this run",
 	"run.pages": "Pages", "run.exports": "Exports", "run.definition": "Definition",
 	"do.pause": "Pause", "do.resume": "Resume", "do.cancel": "Cancel", "do.delete": "Delete", "do.again": "Start it again",
 	"sure.cancel": "End this run for good? What was stored stays.", "sure.delete": "Delete this run and all that was stored of it?",
 	"export.pages": "Pages", "export.links": "Links", "export.sitemap": "Sitemap XML",
 
-	"chart.title": "Pages over time", "chart.none": "No page is finished yet.", "chart.figures": "Figures", "chart.from": "From, for %s", "chart.label": "%s pages from %s to %s, at most %s in %s",
+	"chart.title": "Pages over time", "chart.none": "No page is finished.", "chart.figures": "Figures", "chart.from": "From, for %s", "chart.label": "%s pages from %s to %s, at most %s in %s",
 
 	"pages.title": "Pages of run %d", "pages.search": "Part of URL or title", "pages.find": "Find", "pages.all": "All pages", "pages.none": "No such page.",
 	"pages.notyet": "None among those looked through so far.", "pages.goon": "Search on",
