@@ -395,6 +395,7 @@ func (j *job) readSitemap(ctx context.Context, plan *sitemap.Plan, node sitemap.
 	if why != "" {
 		j.life.log.Info("sitemap not read", "run", j.run.ID, "url", node.URL, "reason", why)
 		plan.Failed(node.URL, why)
+		j.sitemapTrouble("sitemaps that could not be read, the first", node.URL, why)
 		return nil
 	}
 	defer res.Release()
@@ -420,10 +421,22 @@ func (j *job) readSitemap(ctx context.Context, plan *sitemap.Plan, node sitemap.
 		return ctx.Err()
 	case err != nil:
 		plan.Done(node.URL, children, in.taken, err.Error())
+		j.sitemapTrouble("sitemaps read in part, the first", node.URL, err.Error())
 	default:
 		plan.Done(node.URL, children, in.taken, "")
 	}
 	return nil
+}
+
+// sitemapTrouble tells the first time of a kind that a sitemap was of no use, unless nobody said that there is one.
+func (j *job) sitemapTrouble(what, url, why string) {
+	origin, path := splitURL(url)
+	if known := j.robots.Peek(origin); path == "/sitemap.xml" && known != nil && len(known.Sitemaps) == 0 {
+		return
+	}
+	if j.progress.cut(what, url+" ("+why+")") {
+		j.life.log.Warn("left out: "+what, "run", j.run.ID, "url", url, "reason", why)
+	}
 }
 
 // fetchSitemap gets one file over redirects, trying again after transient trouble. why is set when it cannot be had.

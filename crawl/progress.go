@@ -40,7 +40,7 @@ type Snapshot struct {
 	Until                                 time.Time // earliest time it goes on, zero unknown
 	Worked                                time.Duration
 	Traps                                 map[string]string // kinds of crawler traps met, each with a URL
-	Cuts                                  map[string]string // what was left out for a limit of deepcrawl's, each with a URL
+	Cuts                                  map[string]string // what was left out, for a limit of deepcrawl's or as a sitemap was broken, each with a URL
 }
 
 // Queued is what is left to do.
@@ -103,7 +103,7 @@ func (p *Progress) robotsUnreachable(origin string, now time.Time) time.Duration
 // trap notes a kind of trap; it reports whether it is the first of its kind.
 func (p *Progress) trap(kind, url string) bool { return p.first(&p.traps, kind, url) }
 
-// cut notes what was left out for a limit; it reports whether it is the first of its kind.
+// cut notes what was left out; it reports whether it is the first of its kind.
 func (p *Progress) cut(kind, url string) bool { return p.first(&p.cuts, kind, url) }
 
 func (p *Progress) first(of *map[string]string, kind, url string) bool {

@@ -334,3 +334,50 @@ func TestResumingWithoutPrivateAddressesSaysSo(t *testing.T) {
 		t.Errorf("given up meanwhile: %v", l.ByReason)
 	}
 }
+
+// A broken sitemap sinks nothing and is told; one that nobody named is not missed.
+func TestBrokenSitemapsAreTold(t *testing.T) {
+	t.Parallel()
+	crawled := func(named string) (storage.Ledger, map[string]string) {
+		url := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			at := "http://" + r.Host
+			switch r.URL.Path {
+			case "/robots.txt":
+				if named != "" {
+					fmt.Fprintf(w, "Sitemap: %s%s\n", at, named)
+				}
+			case "/index.xml":
+				fmt.Fprint(w, "<sitemapindex>")
+				for _, name := range []string{"half", "gone", "whole"} {
+					fmt.Fprintf(w, "<sitemap><loc>%s/%s.xml</loc></sitemap>", at, name)
+				}
+				fmt.Fprint(w, "</sitemapindex>")
+			case "/half.xml":
+				fmt.Fprintf(w, "<urlset><url><loc>%s/1</loc></url><url><lo", at)
+			case "/whole.xml":
+				fmt.Fprintf(w, "<urlset><url><loc>%s/2</loc></url></urlset>", at)
+			case "/", "/1", "/2":
+			default:
+				http.NotFound(w, r)
+			}
+		}))
+		r := newRig(t)
+		run := r.create(t, crawl.Spec{Seeds: []string{url}})
+		n := r.work(t, t.Context(), run)
+		s, _ := n.Progress(run)
+		return r.ledger(t, run, storage.RunDone), s.Cuts
+	}
+	l, told := crawled("/index.xml")
+	if l.Fetched != 3 {
+		t.Errorf("fetched %d, want the seed and one of each sitemap that can be read", l.Fetched)
+	}
+	if got := told["sitemaps that could not be read, the first"]; !strings.HasSuffix(got, "/gone.xml (status 404)") {
+		t.Errorf("told of the sitemap that is gone: %q", got)
+	}
+	if got := told["sitemaps read in part, the first"]; !strings.Contains(got, "/half.xml (") {
+		t.Errorf("told of the broken sitemap: %q", got)
+	}
+	if _, told := crawled(""); len(told) > 0 {
+		t.Errorf("told of a sitemap that nobody named: %v", told)
+	}
+}

@@ -54,7 +54,7 @@ func (p *program) summarize(ctx context.Context, st storage.Store, r storage.Run
 	}
 	brokenLines(&b, broken, r.ID, of.db)
 	if len(of.cuts) > 0 {
-		b.WriteString("\nLeft out for a limit\n")
+		b.WriteString("\nLeft out\n")
 		for _, kind := range slices.Sorted(maps.Keys(of.cuts)) {
 			fmt.Fprintf(&b, "  %s: %s\n", kind, clean(of.cuts[kind]))
 		}
