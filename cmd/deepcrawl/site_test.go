@@ -69,6 +69,8 @@ func (s *testSite) serve(w http.ResponseWriter, r *http.Request) {
 		page("<title>B</title><link rel=canonical href='a'><meta name=robots content=noindex>")
 	case "/moved":
 		http.Redirect(w, r, "/a", http.StatusMovedPermanently)
+	case "/away":
+		http.Redirect(w, r, "http://elsewhere.example/", http.StatusFound)
 	case "/list":
 		var links []string
 		for i := range 30 {

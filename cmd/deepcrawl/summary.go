@@ -65,6 +65,15 @@ func (p *program) summarize(ctx context.Context, st storage.Store, r storage.Run
 			fmt.Fprintf(&b, "  %s: %s\n", kind, clean(of.traps[kind]))
 		}
 	}
+	if l.Discovered == 1 && l.Fetched == 1 {
+		rows, err := st.ListPages(ctx, r.ID, storage.PageQuery{Limit: 1})
+		if err != nil {
+			return ofRun(r.ID, err)
+		}
+		if len(rows) == 1 && rows[0].RedirectTo != "" && rows[0].RedirectTo != rows[0].URL {
+			fmt.Fprintf(&b, "\nThe site redirects out of what is crawled; perhaps this is the one to crawl\n  %s\n", clean(rows[0].RedirectTo))
+		}
+	}
 	next(&b, r, of)
 	_, err = p.stdout.Write([]byte(b.String()))
 	return err
