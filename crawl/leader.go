@@ -35,9 +35,9 @@ type duty struct {
 func duties() []duty {
 	return []duty{
 		{"reap", 5 * time.Second, (*leader).reap},
-		{"schedules", 5 * time.Second, (*leader).schedules},
+		{"schedules", 10 * time.Second, (*leader).schedules},
 		{"hung runs", time.Minute, (*leader).closeHung},
-		{"prune", 10 * time.Second, (*leader).prune},
+		{"prune", 30 * time.Second, (*leader).prune},
 		{"deletions", time.Minute, (*leader).deletions},
 		{"fairness", fairWindow, (*leader).fairness},
 	}

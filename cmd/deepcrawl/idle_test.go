@@ -21,8 +21,8 @@ import (
 
 // idleWindow is how long the queries of nodes without work are counted, after idleSettled: a new node looks for work more often.
 const (
-	idleSettled = 8 * time.Second
-	idleWindow  = 15 * time.Second
+	idleSettled = 12 * time.Second
+	idleWindow  = 40 * time.Second
 	idleMost    = 2.0 // queries a second and node
 )
 
@@ -91,6 +91,7 @@ func (f writeFunc) Write(b []byte) (int, error) { return f(b) }
 
 // TestIdleNode counts what nodes without work ask of the database: at the socket, not in the program.
 func TestIdleNode(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []struct {
 		name  string
 		db    func(testing.TB) string

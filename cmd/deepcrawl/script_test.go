@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Most tests wait for processes: more of them run side by side than there are processors. -parallel has its way.
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
+		_ = n.Value.Set("4")
+	}
 	testscript.Main(m, map[string]func(){"deepcrawl": func() {
 		if v := os.Getenv(versionVariable); v != "" {
 			version = v
