@@ -435,7 +435,7 @@ func (j *job) sitemapTrouble(what, url, why string) {
 		return
 	}
 	if j.progress.cut(what, url+" ("+why+")") {
-		j.life.log.Warn("left out: "+what, "run", j.run.ID, "url", url, "reason", why)
+		j.life.log.Warn("left out", "what", what, "run", j.run.ID, "url", url, "reason", why)
 	}
 }
 
