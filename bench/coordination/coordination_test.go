@@ -243,7 +243,7 @@ return {'ok', 2}`
 func TestGrantsInRedis(t *testing.T) {
 	bench, err := exec.LookPath("redis-benchmark")
 	if err != nil {
-		t.Skipf("redis-benchmark is not installed: %v", err)
+		testenv.Missing(t, "redis", err)
 	}
 	url, prefix := testenv.Redis(t)
 	opt, err := redis.ParseURL(url)

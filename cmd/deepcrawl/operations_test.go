@@ -349,7 +349,7 @@ func (m *manual) unit() {
 	}
 	m.t.Run("systemd understands the unit", func(t *testing.T) {
 		if _, err := exec.LookPath("systemd-analyze"); err != nil {
-			t.Skip("systemd-analyze is not installed")
+			testenv.Missing(t, "systemd", err)
 		}
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", file).CombinedOutput()
 		if err != nil || bytes.Contains(out, []byte("deepcrawl.service")) {

@@ -3,12 +3,13 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"deepcrawl/internal/testenv"
 )
 
 // The soaks of `make soak`, which take an hour and more.
@@ -17,18 +18,13 @@ var (
 	soakFirst = flag.Int("soak.seed", 100, "seed of the first piece")
 )
 
-// matrixVariable says that TestSoakMatrix is wanted.
-const matrixVariable = "DEEPCRAWL_TEST_SOAK"
-
 // Seeds of pieces that found something, once: 102 a line that is none in a node's log, and a judge that did not know of fast clocks;
 // 103 and 108 results stored as late as 5 s after the database was back, lost with the node that was frozen or cut off by then.
 var foundSomething = []int{102, 103, 108}
 
 // TestSoakMatrix makes every sort of soak, then the long one, and prints a table. Servers are private ones.
 func TestSoakMatrix(t *testing.T) {
-	if os.Getenv(matrixVariable) == "" {
-		t.Skip("make soak runs it: it takes an hour")
-	}
+	testenv.Soak(t)
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "soak\tpages\tseconds\tpeak\tcap\trepeats\texplained\tslowest\tviolations\tfaults")

@@ -3,7 +3,6 @@ package failover_test
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"deepcrawl/coord"
 	"deepcrawl/internal/testenv"
 )
-
-// varSoak is set by make soak.
-const varSoak = "DEEPCRAWL_TEST_SOAK"
 
 func (w *world) admin(s *testenv.Server) *redis.Client {
 	w.t.Helper()
@@ -70,9 +66,7 @@ func line(info, name string) string {
 
 // TestRareFaults is what happens to few clusters, and takes a while.
 func TestRareFaults(t *testing.T) {
-	if os.Getenv(varSoak) == "" {
-		t.Skipf("set %s=1, as make soak does", varSoak)
-	}
+	testenv.Soak(t)
 	t.Run("a replica is promoted, and the old primary again, with its run_id", func(t *testing.T) {
 		w := newWorld(t, sqlite)
 		first, second := w.redis, testenv.PrivateRedis(t)

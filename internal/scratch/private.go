@@ -77,7 +77,7 @@ func newServer(k kind, settings []string) (*Server, error) {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("make a private %s: %w", k.name, err)
 	}
-	if in.port, err = freePort(); err != nil {
+	if in.port, err = FreePort(); err != nil {
 		return nil, err
 	}
 	in.dsn = k.dsn(in.port)
@@ -211,7 +211,7 @@ func NewMariaDB(settings ...string) (*Server, error) { return newServer(mariadbK
 // NewRedis makes a Redis, not started yet, that keeps nothing on disk unless settings ("name=value" as in redis.conf) say so.
 func NewRedis(settings ...string) (*Server, error) { return newServer(redisKind, settings) }
 
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,9 +184,9 @@ func TestOldAndUnsuitableServers(t *testing.T) {
 			}
 		}
 		if provider == "" {
-			t.Skip("no libgalera_smm.so, the provider of Galera (Debian: galera-4), is installed")
+			testenv.Missing(t, "galera", errors.New("no libgalera_smm.so, its provider (Debian: galera-4), is installed"))
 		}
-		port := freePort(t)
+		port := testenv.FreePort(t)
 		s := testenv.PrivateMariaDB(t, "wsrep-on=ON", "wsrep-provider="+provider, "wsrep-cluster-address=gcomm://", "binlog-format=ROW",
 			"innodb-autoinc-lock-mode=2", "wsrep-node-address=127.0.0.1", fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d", port))
 		_, err := sqldb.Open(t.Context(), s.DSN(), sqldb.Options{})
@@ -202,16 +201,6 @@ func TestOldAndUnsuitableServers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestUnixSockets(t *testing.T) {

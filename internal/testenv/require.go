@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,10 +18,12 @@ const (
 	VarRedis    = "DEEPCRAWL_TEST_REDIS"    // redis://HOST:PORT/N
 	VarCorpora  = "DEEPCRAWL_CORPORA"       // folder of the corpora; default ../shared/corpora beside the checkout
 	VarChromium = "DEEPCRAWL_TEST_CHROMIUM" // program of a Chromium; default chromium or chromium-browser on the PATH
-	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora, mount, browser.
+	// VarRequire lists, with commas, what must not be skipped: postgres, mysql, redis, corpora, mount, browser, systemd, galera, soak.
 	VarRequire = "DEEPCRAWL_TEST_REQUIRE"
 	// VarLarge, when set to anything, runs the tests that take minutes.
 	VarLarge = "DEEPCRAWL_TEST_LARGE"
+	// VarSoak, when set to anything, runs the tests of faults that are rare or take an hour (make soak).
+	VarSoak = "DEEPCRAWL_TEST_SOAK"
 )
 
 // Words of VarRequire.
@@ -46,6 +49,23 @@ func skip(t testing.TB, kind, variable string, why error) {
 		t.Fatalf("%s is required by %s: %v; set %s", kind, VarRequire, why, variable)
 	}
 	t.Skipf("no %s: %v; set %s to run this test", kind, why, variable)
+}
+
+// Missing ends a test that needs something of this machine: as skipped, or as failed where VarRequire lists kind.
+func Missing(t testing.TB, kind string, why error) {
+	t.Helper()
+	if Required(kind) {
+		t.Fatalf("%s is required by %s: %v", kind, VarRequire, why)
+	}
+	t.Skipf("no %s: %v; with it installed this test runs, with %s=%s it must", kind, why, VarRequire, kind)
+}
+
+// Soak skips a test that only make soak runs, unless VarSoak is set.
+func Soak(t testing.TB) {
+	t.Helper()
+	if os.Getenv(VarSoak) == "" {
+		skip(t, "soak", VarSoak, errors.New("make soak runs this"))
+	}
 }
 
 // Large skips a test that takes minutes unless VarLarge is set (make verify-large).
