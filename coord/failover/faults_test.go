@@ -22,6 +22,7 @@ import (
 	"deepcrawl/coord/session"
 	"deepcrawl/coord/sqlcoord"
 	"deepcrawl/internal/testenv"
+	"deepcrawl/soak/chaos"
 )
 
 // timing is the suite's, with ways between Redis and the database that take a second.
@@ -73,7 +74,7 @@ type node struct {
 	w     *world
 	name  coord.NodeID
 	c     coord.Coord
-	proxy *proxy
+	proxy *chaos.Proxy
 	done  atomic.Int64 // pages
 	hosts atomic.Int64 // names used up
 	fresh atomic.Int64 // pages of hosts that had no slot before
@@ -105,7 +106,7 @@ func newWorldOver(t *testing.T, database func(t testing.TB) string, way func(dsn
 	w.op = open(t, dsn, w.redis.DSN(), "p:")
 	for i := range 3 {
 		p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", w.redis.Port()))
-		n := &node{w: w, name: coord.NodeID(fmt.Sprintf("n%d", i)), c: open(t, way(dsn), "redis://"+p.addr()+"/0", "p:"), proxy: p}
+		n := &node{w: w, name: coord.NodeID(fmt.Sprintf("n%d", i)), c: open(t, way(dsn), "redis://"+p.Addr()+"/0", "p:"), proxy: p}
 		w.nodes = append(w.nodes, n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -379,6 +380,6 @@ func TestRealFaults(t *testing.T) {
 
 func (w *world) cut(yes bool, nodes ...*node) {
 	for _, n := range nodes {
-		n.proxy.cut(yes)
+		n.proxy.Cut(yes, yes)
 	}
 }

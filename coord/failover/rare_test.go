@@ -11,6 +11,7 @@ import (
 
 	"deepcrawl/coord"
 	"deepcrawl/internal/testenv"
+	"deepcrawl/soak/chaos"
 )
 
 func (w *world) admin(s *testenv.Server) *redis.Client {
@@ -51,7 +52,7 @@ func (w *world) promote(replica *redis.Client, s *testenv.Server) {
 		w.t.Fatal(err)
 	}
 	for _, n := range w.nodes {
-		n.proxy.lead(fmt.Sprintf("127.0.0.1:%d", s.Port()))
+		lead(n.proxy, fmt.Sprintf("127.0.0.1:%d", s.Port()))
 	}
 }
 
@@ -111,7 +112,7 @@ func TestRareFaults(t *testing.T) {
 		w := newWorld(t, sqlite)
 		deafen := func(yes bool, nodes ...*node) {
 			for _, n := range nodes {
-				n.proxy.deafen(yes)
+				n.proxy.Cut(false, yes)
 			}
 		}
 		first := w.inMode(coord.ModeRedis, 0)
@@ -127,7 +128,7 @@ func TestRareFaults(t *testing.T) {
 	})
 	for name, database := range map[string]func(t testing.TB) string{"PostgreSQL": testenv.Postgres, "MariaDB": testenv.MySQL} {
 		t.Run("answers of "+name+" do not come back to one node, then to any", func(t *testing.T) {
-			var ways []*proxy
+			var ways []*chaos.Proxy
 			w := newWorldOver(t, database, func(dsn string) string {
 				u, err := url.Parse(dsn)
 				if err != nil || u.Host == "" {
@@ -135,26 +136,26 @@ func TestRareFaults(t *testing.T) {
 				}
 				p := newProxy(t, u.Host)
 				ways = append(ways, p)
-				u.Host = p.addr()
+				u.Host = p.Addr()
 				return u.String()
 			})
 			w.inMode(coord.ModeRedis, 0)
 			w.working(w.nodes...)
-			ways[0].deafen(true)
+			ways[0].Cut(false, true)
 			time.Sleep(timing().Death / 2) // longer than its view
 			stopped := w.nodes[0].done.Load()
 			w.working(w.nodes[1:]...)
 			if now := w.nodes[0].done.Load(); now != stopped {
 				t.Errorf("it fetched %d pages without a view", now-stopped)
 			}
-			ways[0].deafen(false)
+			ways[0].Cut(false, false)
 			w.working(w.nodes...)
 			for _, p := range ways {
-				p.deafen(true)
+				p.Cut(false, true)
 			}
 			time.Sleep(timing().View * 3 / 2) // all views have ended
 			for _, p := range ways {
-				p.deafen(false)
+				p.Cut(false, false)
 			}
 			w.working(w.nodes...)
 		})
