@@ -112,12 +112,7 @@ func TestSoakInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	p := start(t, dir, "cluster", "soak", "--port", "0", "--db", pg.DSN(), "--coord", "redis", "--redis", cache.DSN(), "--pages", "2000", "--chaos", "db-partition")
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.err.String(), "crawling:"); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not begin: %s", p.err.String())
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await(t, "the crawl to begin", func() bool { return strings.Contains(p.err.String(), "crawling:") })
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
