@@ -20,6 +20,7 @@ const (
 	leadEvery    = 6 * time.Second // between attempts to lead while another does: short beside the lease a dead leader leaves
 	reclaimBatch = 1000
 	pruneBatch   = 2000
+	pruneRuns    = 10          // runs looked at in one turn of pruning
 	pruneLongest = time.Second // of one turn of pruning, so that other duties are not kept waiting
 	dueAtOnce    = 20
 	defaultHung  = 12 * time.Hour
@@ -31,6 +32,9 @@ type duty struct {
 	every time.Duration
 	do    func(*leader, context.Context) error
 }
+
+// errMore ends a turn of a duty that has more to do: it goes on at the next look.
+var errMore = errors.New("more to do")
 
 func duties() []duty {
 	return []duty{
@@ -133,7 +137,12 @@ func (l *life) lead(ctx context.Context, lease coord.Lease, lead *leader) (coord
 			continue
 		}
 		lead.last[d.name] = now
-		if err := lead.act(ctx, d); err != nil && ctx.Err() == nil {
+		err := lead.act(ctx, d)
+		if errors.Is(err, errMore) {
+			delete(lead.last, d.name)
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
 			if errors.Is(err, storage.ErrFenced) {
 				l.log.Warn("another node leads", "duty", d.name, "err", err)
 				return nil, nil
@@ -314,8 +323,8 @@ func (d *leader) deletions(ctx context.Context) error {
 				return fmt.Errorf("delete tenant %s: %w", t.Name, err)
 			}
 			done = done || err != nil // who began it was through first
-			if d.life.cfg.Now().Sub(began) > pruneLongest {
-				return nil
+			if !done && d.life.cfg.Now().Sub(began) > pruneLongest {
+				return errMore
 			}
 		}
 		d.life.log.Info("deleted", "tenant", t.Name)
@@ -332,7 +341,7 @@ func (d *leader) prune(ctx context.Context) error {
 		return nil
 	}
 	old, err := d.life.store.ListRuns(ctx, storage.RunFilter{
-		States: []storage.RunState{storage.RunDone, storage.RunCancelled, storage.RunFailed}, FinishedFor: d.life.cfg.Retention, Limit: 10,
+		States: []storage.RunState{storage.RunDone, storage.RunCancelled, storage.RunFailed}, FinishedFor: d.life.cfg.Retention, Limit: pruneRuns,
 	})
 	if err != nil {
 		return err
@@ -343,11 +352,14 @@ func (d *leader) prune(ctx context.Context) error {
 			if done, err = d.life.store.DeleteRun(ctx, run.ID, pruneBatch); err != nil {
 				return fmt.Errorf("prune run %d: %w", run.ID, err)
 			}
-			if d.life.cfg.Now().Sub(began) > pruneLongest {
-				return nil
+			if !done && d.life.cfg.Now().Sub(began) > pruneLongest {
+				return errMore
 			}
 		}
 		d.life.log.Info("pruned", "run", run.ID, "tenant", run.Tenant)
+	}
+	if len(old) == pruneRuns {
+		return errMore
 	}
 	return nil
 }

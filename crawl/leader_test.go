@@ -2,6 +2,7 @@ package crawl_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -19,13 +20,20 @@ import (
 // leading runs a node that leads over an embedded database. pass lets time pass on the node's clock.
 func leading(t *testing.T, cfg crawl.Config) (st storage.Store, pass func(time.Duration)) {
 	t.Helper()
+	return leadingOver(t, cfg, func(st *sqlstore.Store, _ func(time.Duration)) storage.Store { return st })
+}
+
+// leadingOver is leading with something of the test between the node and its database.
+func leadingOver(t *testing.T, cfg crawl.Config, over func(*sqlstore.Store, func(time.Duration)) storage.Store) (st *sqlstore.Store, pass func(time.Duration)) {
+	t.Helper()
 	st, err := sqlstore.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), sqlstore.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	auth := memcoord.New(nil)
 	var ahead atomic.Int64
-	cfg.Store, cfg.Lead, cfg.UserAgent, cfg.AllowPrivate = st, true, "DeepcrawlTest/1.0", true
+	pass = func(d time.Duration) { ahead.Add(int64(d)) }
+	cfg.Store, cfg.Lead, cfg.UserAgent, cfg.AllowPrivate = over(st, pass), true, "DeepcrawlTest/1.0", true
 	cfg.Name, cfg.Turn = "test", 100*time.Millisecond
 	cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	cfg.Join = func(ctx context.Context) (coord.Session, error) {
@@ -40,7 +48,7 @@ func leading(t *testing.T, cfg crawl.Config) (st storage.Store, pass func(time.D
 	})
 	// Cleanups run after the test's context has ended, so the node stops by itself; stop waits for it.
 	t.Cleanup(stop)
-	return st, func(d time.Duration) { ahead.Add(int64(d)) }
+	return st, pass
 }
 
 func newRunOf(url, home string) storage.NewRun {
@@ -134,4 +142,39 @@ func TestTheLeaderClosesHungRuns(t *testing.T) {
 		t.Errorf("a run that is reserved for crawl is %s: %s", r.State, r.Reason)
 	}
 	close(release)
+}
+
+// slowDeletes is a database in which a run is deleted in three steps, of which each takes longer than a turn of pruning.
+type slowDeletes struct {
+	*sqlstore.Store
+	pass  func(time.Duration)
+	steps *atomic.Int64
+}
+
+func (s slowDeletes) DeleteRun(ctx context.Context, run storage.RunID, limit int) (bool, error) {
+	s.pass(1500 * time.Millisecond)
+	if s.steps.Add(1) < 3 {
+		return false, nil
+	}
+	return s.Store.DeleteRun(ctx, run, limit)
+}
+
+// What did not fit into one turn of pruning is not left for the next period: retention of a large run would never come to its end.
+func TestTheLeaderGoesOnPruning(t *testing.T) {
+	t.Parallel() // it waits for looks of the leader
+	var steps atomic.Int64
+	st, pass := leadingOver(t, crawl.Config{Retention: time.Millisecond}, func(st *sqlstore.Store, pass func(time.Duration)) storage.Store {
+		return slowDeletes{st, pass, &steps}
+	})
+	url := handle(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	run, err := st.CreateRun(t.Context(), newRunOf(url+"/", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "end of the run", 20*time.Second, func() bool { return stateOf(t, st, run.ID).State == storage.RunDone })
+	pass(time.Minute) // the next turn is due
+	waitFor(t, "deletion in several steps", 25*time.Second, func() bool {
+		_, err := st.Run(t.Context(), run.ID)
+		return errors.Is(err, storage.ErrNotFound)
+	})
 }
